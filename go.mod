@@ -1,0 +1,3 @@
+module github.com/epic-inc/epic
+
+go 1.26

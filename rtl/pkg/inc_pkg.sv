@@ -1,0 +1,81 @@
+// Packed structs that the hand-written modules hand each other. Numbers come from inc_spec_pkg
+// (generated from rtl/spec/inc.yaml). Byte 0 of a packet is tdata[7:0]; multi-byte header fields
+// are held as numbers (first byte on the wire most significant), payload bytes as on the wire.
+`default_nettype none
+
+package inc_pkg;
+
+  // Header of one received frame, as inc_parse hands it on. One per frame, in order.
+  typedef struct packed {
+    logic [7:0]   verdict;    // header-level verdict (inc_spec_pkg::VERDICT_*); ICRC etc. come with eof
+    logic [7:0]   port;       // ingress port (tid)
+    logic [47:0]  dmac;
+    logic [47:0]  smac;
+    logic         is_v6;
+    logic [127:0] sip;        // IPv4 in [31:0]
+    logic [127:0] dip;
+    logic [7:0]   tos;        // IPv4 TOS or IPv6 traffic class; [1:0] is ECN
+    logic [7:0]   opcode;
+    logic         se;
+    logic         mig_req;
+    logic [15:0]  pkey;
+    logic [23:0]  dqpn;
+    logic         ack_req;
+    logic [23:0]  psn;
+    logic         is_data;    // opcode kind data
+    logic         is_ack;     // opcode kind acknowledge
+    logic         is_cnp;
+    logic         is_write;   // RDMA WRITE of any kind
+    logic         is_first;   // First or Only
+    logic         is_last;    // Last or Only
+    logic         has_imm;
+    logic [31:0]  imm;
+    logic [7:0]   syndrome;   // AETH
+    logic [23:0]  msn;        // AETH
+    logic [15:0]  plen;       // payload bytes without pad
+    logic [15:0]  pay_beats;  // beats that follow on the payload stream: 0 unless verdict is ok and kind is data
+  } hdr_t;
+
+  // Everything inc_deparse needs for one frame to send.
+  typedef struct packed {
+    logic [7:0]   port;       // egress port (tdest)
+    logic [47:0]  dmac;
+    logic [47:0]  smac;
+    logic         vlan_valid;
+    logic [15:0]  vlan_tci;
+    logic         is_v6;
+    logic [127:0] sip;
+    logic [127:0] dip;
+    logic [7:0]   tos;
+    logic [7:0]   ttl;
+    logic [15:0]  udp_sport;
+    logic [7:0]   opcode;
+    logic         se;
+    logic         mig_req;
+    logic [15:0]  pkey;
+    logic [23:0]  dqpn;
+    logic         ack_req;
+    logic [23:0]  psn;
+    logic         has_imm;
+    logic [31:0]  imm;
+    logic         has_aeth;
+    logic [7:0]   syndrome;
+    logic [23:0]  msn;
+    logic [15:0]  plen;       // payload bytes without pad; pad follows from it
+  } txhdr_t;
+
+  // What a slot remembers of its contributions beside the payload.
+  typedef struct packed {
+    logic [7:0]  opcode;
+    logic [12:0] plen;
+    logic        is_last;
+    logic        se;          // OR over contributions
+    logic        ce;          // OR
+    logic        ack_req;     // OR
+    logic        has_imm;
+    logic [31:0] imm;
+  } slot_meta_t;
+
+endpackage
+
+`default_nettype wire
