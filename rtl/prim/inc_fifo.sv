@@ -1,0 +1,125 @@
+// Synchronous FIFO, show-ahead: m_data is the oldest word whenever m_valid is 1.
+//
+// Streams:       s_* in, m_* out.
+// Latency:       OUT_REG 0: 1 clock (memory read asynchronously: registers or LUT RAM).
+//                OUT_REG 1: 2 clocks (synchronous-read memory plus an output register; m_* come
+//                straight from flip-flops).
+// Throughput:    1 word per clock in and out at the same time, at any fill.
+// Back-pressure: s_ready is a register and 0 only while DEPTH words are inside. m_valid is a register.
+// Reset:         synchronous, empties. The memory is not reset.
+// Parameters:    DATA_W 1.. ; DEPTH 2.. a power of two; OUT_REG 0..1.
+// Ports:         count: words inside, 0..DEPTH.
+`default_nettype none
+
+module inc_fifo #(
+  parameter int DATA_W  = 8,
+  parameter int DEPTH   = 4,
+  parameter int OUT_REG = 0
+) (
+  input  wire                     clk,
+  input  wire                     rst,
+  input  wire                     s_valid,
+  output wire                     s_ready,
+  input  wire [DATA_W-1:0]        s_data,
+  output wire                     m_valid,
+  input  wire                     m_ready,
+  output wire [DATA_W-1:0]        m_data,
+  output wire [$clog2(DEPTH+1)-1:0] count
+);
+
+  localparam int AW = $clog2(DEPTH);
+  localparam int CW = $clog2(DEPTH+1);
+
+  logic [AW-1:0] wr_q, rd_q;
+  logic [CW-1:0] count_q, count_d;
+  logic          ready_q;
+
+  wire push = s_valid && ready_q;
+  wire pop  = m_valid && m_ready;
+
+  assign s_ready = ready_q;
+  assign count   = count_q;
+
+  always_comb begin
+    count_d = count_q;
+    if (push && !pop) count_d = count_q + CW'(1);
+    if (pop && !push) count_d = count_q - CW'(1);
+  end
+
+  always_ff @(posedge clk) begin
+    count_q <= count_d;
+    ready_q <= count_d != CW'(DEPTH);
+    if (push) wr_q <= wr_q + AW'(1);
+    if (rst) begin
+      count_q <= '0;
+      ready_q <= 1'b1;
+      wr_q    <= '0;
+    end
+  end
+
+  generate
+    if (OUT_REG == 0) begin : gen_async
+      logic [DATA_W-1:0] mem [DEPTH];
+      logic              valid_q;
+      always_ff @(posedge clk) begin
+        if (push) mem[wr_q] <= s_data;
+      end
+      always_ff @(posedge clk) begin
+        valid_q <= count_d != '0;
+        if (pop) rd_q <= rd_q + AW'(1);
+        if (rst) begin
+          valid_q <= 1'b0;
+          rd_q    <= '0;
+        end
+      end
+      assign m_valid = valid_q;
+      assign m_data  = mem[rd_q];
+    end else begin : gen_reg
+      // mem -> out register. A word is fetched when the output register is free or being taken and
+      // the memory holds one written in an earlier clock; count includes the output register.
+      logic [DATA_W-1:0] mem [DEPTH];
+      logic [DATA_W-1:0] out_q;
+      logic              valid_q;
+      logic [CW-1:0]     stored_q; // words in the memory, written before this clock
+      wire fetch = stored_q != '0 && (!valid_q || m_ready);
+      always_ff @(posedge clk) begin
+        if (push) mem[wr_q] <= s_data;
+      end
+      always_ff @(posedge clk) begin
+        if (fetch) out_q <= mem[rd_q];
+      end
+      always_ff @(posedge clk) begin
+        if (push && !fetch) stored_q <= stored_q + CW'(1);
+        if (fetch && !push) stored_q <= stored_q - CW'(1);
+        if (fetch) rd_q <= rd_q + AW'(1);
+        if (fetch) valid_q <= 1'b1;
+        else if (m_ready) valid_q <= 1'b0;
+        if (rst) begin
+          stored_q <= '0;
+          rd_q     <= '0;
+          valid_q  <= 1'b0;
+        end
+      end
+      assign m_valid = valid_q;
+      assign m_data  = out_q;
+    end
+  endgenerate
+
+`ifdef INC_ASSERT
+  logic f_past_q;
+  initial begin
+    assert (DEPTH >= 2 && (DEPTH & (DEPTH - 1)) == 0);
+  end
+  always_ff @(posedge clk) begin
+    f_past_q <= !rst;
+    if (!rst && f_past_q) begin
+      assert (count_q <= CW'(DEPTH));
+      assert (ready_q == (count_q != CW'(DEPTH)));
+      if (count_q == '0) assert (!m_valid);
+    end
+  end
+`endif
+
+endmodule
+
+`default_nettype wire
