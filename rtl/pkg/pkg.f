@@ -1,0 +1,3 @@
+// Packages, in the order in which they use each other.
+inc_spec_pkg.sv
+inc_pkg.sv
