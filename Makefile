@@ -1,0 +1,60 @@
+# Every way to build, run and test the project. `make help` lists the targets.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+# Datapath width of `make sim`: 64, 128, 256 or 512 bits.
+W ?= 512
+# Arguments passed on: make mutants ARGS="add_or", make demo ARGS="--seed 7".
+ARGS ?=
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "  W=$(W) (64 128 256 512) is the datapath width of make sim; ARGS=... goes to the program run"
+
+.PHONY: setup
+setup: ## install every tool of scripts/versions (Debian 12; root or sudo)
+	@scripts/setup
+
+.PHONY: generate
+generate: ## write the generated files (constants, registers) anew from rtl/spec
+	@scripts/setup gen
+	go run ./scripts/generate
+	go generate ./...
+
+.PHONY: sim
+sim: ## build the simulator of the engine: build/sim/w$(W)/inc_sim
+	@scripts/setup sim
+	scripts/build-sim $(W)
+
+.PHONY: epic
+epic: build/epic ## build the command line: build/epic
+
+# go build knows better than make what is out of date.
+.PHONY: build/epic
+build/epic:
+	@mkdir -p build
+	go build -o build/epic ./cmd/epic
+
+.PHONY: check
+check: ## the quick tests, under 5 minutes
+	@scripts/run-stages check
+
+.PHONY: test
+test: ## every test, and where the time went
+	@scripts/run-stages test
+
+.PHONY: lint
+lint: ## Verilator lint of the RTL, all warnings, every width
+	@scripts/setup sim
+	scripts/lint-rtl
+
+.PHONY: synth-elab
+synth-elab: ## elaborate the RTL with Yosys at every width, by both front ends
+	@scripts/setup synth
+	scripts/synth-elab
+
+.PHONY: clean
+clean: ## remove build/ (the tools in .tools stay)
+	rm -rf build

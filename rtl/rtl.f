@@ -1,0 +1,4 @@
+// All of the engine's RTL, packages first.
+-F pkg/pkg.f
+-F prim/prim.f
+-F core/core.f
