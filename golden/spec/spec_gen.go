@@ -1480,7 +1480,7 @@ type PipeCfg struct {
 	Valid      bool   // 1 bit
 	Mode       uint8  // 2 bits: protocol mode 1..3
 	Op         Op     // 4 bits
-	Dtype      DType  // 4 bits
+	DType      DType  // 4 bits
 	FanIn      uint8  // 7 bits: 1..64
 	FanOut     uint8  // 7 bits: 1..64
 	NLog2      uint8  // 5 bits: N = 2^n_log2 slots
@@ -1506,7 +1506,7 @@ func (t *PipeCfg) Validate() error {
 	if err := fits("pipe_cfg.op", uint64(t.Op), 4); err != nil {
 		return err
 	}
-	if err := fits("pipe_cfg.dtype", uint64(t.Dtype), 4); err != nil {
+	if err := fits("pipe_cfg.dtype", uint64(t.DType), 4); err != nil {
 		return err
 	}
 	if err := fits("pipe_cfg.fan_in", uint64(t.FanIn), 7); err != nil {
@@ -1549,7 +1549,7 @@ func (t *PipeCfg) Words() []uint32 {
 	putBits(w, 0, 1, bit(t.Valid))
 	putBits(w, 1, 2, uint64(t.Mode))
 	putBits(w, 3, 4, uint64(t.Op))
-	putBits(w, 7, 4, uint64(t.Dtype))
+	putBits(w, 7, 4, uint64(t.DType))
 	putBits(w, 11, 7, uint64(t.FanIn))
 	putBits(w, 18, 7, uint64(t.FanOut))
 	putBits(w, 25, 5, uint64(t.NLog2))
@@ -1573,7 +1573,7 @@ func (t *PipeCfg) SetWords(w []uint32) error {
 	t.Valid = getBits(w, 0, 1) != 0
 	t.Mode = uint8(getBits(w, 1, 2))
 	t.Op = Op(getBits(w, 3, 4))
-	t.Dtype = DType(getBits(w, 7, 4))
+	t.DType = DType(getBits(w, 7, 4))
 	t.FanIn = uint8(getBits(w, 11, 7))
 	t.FanOut = uint8(getBits(w, 18, 7))
 	t.NLog2 = uint8(getBits(w, 25, 5))

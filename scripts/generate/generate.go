@@ -114,7 +114,7 @@ func withoutDocs(v any) any {
 
 // initialisms are the words that Go names do not spell as Xxx. Ack and Nak are words of their own.
 var initialisms = map[string]string{
-	"aeth": "AETH", "bth": "BTH", "cnp": "CNP", "ce": "CE", "epsn": "EPSN", "icrc": "ICRC", "id": "ID",
+	"aeth": "AETH", "bth": "BTH", "cnp": "CNP", "ce": "CE", "dtype": "DType", "epsn": "EPSN", "icrc": "ICRC", "id": "ID",
 	"ip": "IP", "ipv4": "IPv4", "ipv6": "IPv6", "mac": "MAC", "msn": "MSN", "mtu": "MTU", "pkey": "PKey",
 	"psn": "PSN", "psn0": "PSN0", "qinq": "QinQ", "qpn": "QPN", "rnr": "RNR", "roce": "RoCE", "tci": "TCI",
 	"tos": "TOS", "ttl": "TTL", "udp": "UDP", "vlan": "VLAN", "kb": "KB", "ppm": "PPM", "ethertype": "EtherType",
