@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/epic-inc/epic/golden/psn"
+	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
 )
 
@@ -60,9 +61,9 @@ type Variant struct {
 // Endpoint is one end of an edge: the local and the peer's addresses, and the pipes behind it.
 type Endpoint struct {
 	Name    string
-	Port    int     // switch port, 0..63
-	MAC     [6]byte // own
-	PeerMAC [6]byte
+	Port    int      // switch port, 0..63
+	MAC     roce.MAC // own
+	PeerMAC roce.MAC
 	IP      netip.Addr // own; IPv4 or IPv6, the same as the peer's
 	PeerIP  netip.Addr
 	QPN     uint32 // own, 24 bits; its low bits are the hardware's table index

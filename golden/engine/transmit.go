@@ -1,0 +1,217 @@
+package engine
+
+import (
+	"github.com/epic-inc/epic/golden/psn"
+	"github.com/epic-inc/epic/golden/roce"
+	"github.com/epic-inc/epic/golden/spec"
+)
+
+// receiveAck: an ACK, NAK or RNR NAK from a configured peer, at an out.
+func (e *Engine) receiveAck(i int, pkt *roce.Packet) {
+	r := e.record()
+	r.Cause = spec.CauseNak
+	if isAck(pkt.Syndrome) {
+		r.Cause = spec.CauseAck
+	}
+	e.retire(e.outPipe(i), i, pkt.PSN)
+	r.Verdict = e.acknowledge(i, pkt.PSN, pkt.Syndrome)
+	e.retireTx(i)
+}
+
+// The kinds of a syndrome are told by its bits 6:5 (IBTA 9.7.5.1).
+func isAck(syndrome uint8) bool { return syndrome>>5&3 == 0 }
+func isRNR(syndrome uint8) bool { return syndrome>>5&3 == 1 }
+
+func (e *Engine) acknowledge(i int, q psn.PSN, syndrome uint8) spec.Verdict {
+	out := &e.endpoints[i].out
+	limit := out.sentMax
+	if !isAck(syndrome) { // a NAK names the psn it wants next, an ACK the last it has
+		limit = e.space.Next(limit)
+	}
+	switch {
+	case out.failed:
+		return spec.VerdictEpError
+	case !e.space.Less(out.lastAcked, q) || !e.space.LessEq(q, limit):
+		return spec.VerdictAckStale
+	}
+
+	if isAck(syndrome) {
+		e.progress(i, q)
+		return spec.VerdictOk
+	}
+	if below := e.space.Prev(q); below != out.lastAcked {
+		e.progress(i, below)
+	}
+	switch {
+	case isRNR(syndrome): // the wait does not consume retries
+		out.cursor = q
+		out.rnrWait = true
+		e.stopTimer(i)
+		e.emitTimer(i, Timer{Kind: RNRWait, Arm: true, Ticks: int(spec.RNRTicks(syndrome & 0x1f))})
+	case syndrome == roce.SyndromeNAKSequence:
+		if !out.rnrWait { // go back N
+			out.cursor = q
+			e.restartTimer(i, e.space.LessEq(q, out.sentMax))
+		}
+	default:
+		e.failEndpoint(i)
+		e.endpoints[i].fatal = syndrome
+	}
+	return spec.VerdictOk
+}
+
+// progress: everything up to q has arrived at the peer of out i.
+func (e *Engine) progress(i int, q psn.PSN) {
+	out := &e.endpoints[i].out
+	out.lastAcked = q
+	out.retries = 0
+	out.cursor = e.space.Max(out.cursor, e.space.Next(q))
+	if !out.rnrWait {
+		e.restartTimer(i, e.space.Less(q, out.sentMax))
+	}
+}
+
+// restartTimer arms the retransmission timer of out i anew if anything is outstanding, else stops it.
+func (e *Engine) restartTimer(i int, outstanding bool) {
+	if !outstanding {
+		e.stopTimer(i)
+		return
+	}
+	out, p := &e.endpoints[i].out, &e.cfg.Pipes[e.cfg.Endpoints[i].OutPipe]
+	out.timerArmed = true
+	e.emitTimer(i, Timer{Kind: Retransmit, Arm: true, Ticks: p.Timeout << min(out.retries, p.BackoffMax)})
+}
+
+func (e *Engine) stopTimer(i int) {
+	if out := &e.endpoints[i].out; out.timerArmed {
+		out.timerArmed = false
+		e.emitTimer(i, Timer{Kind: Retransmit})
+	}
+}
+
+func (e *Engine) stopRNRWait(i int) {
+	if out := &e.endpoints[i].out; out.rnrWait {
+		out.rnrWait = false
+		e.emitTimer(i, Timer{Kind: RNRWait})
+	}
+}
+
+func (e *Engine) emitTimer(i int, t Timer) {
+	e.step = append(e.step, Output{Kind: SetTimer, Endpoint: i, Timer: t})
+}
+
+func (e *Engine) failEndpoint(i int) {
+	e.endpoints[i].out.failed = true
+	e.stopTimer(i)
+	e.stopRNRWait(i)
+}
+
+// timer: nothing was heard for too long; go back to the oldest psn not acknowledged.
+func (e *Engine) timer(i int) {
+	out, p := &e.endpoints[i].out, e.cfg.Endpoints[i].OutPipe
+	out.timerArmed = false
+	if out.retries == e.cfg.Pipes[p].Retries {
+		e.failEndpoint(i)
+	} else {
+		out.retries++
+		out.cursor = e.space.Next(out.lastAcked)
+	}
+	e.recordAt(p, i)
+	e.retireTx(i)
+}
+
+func (e *Engine) rnrExpiry(i int) {
+	e.endpoints[i].out.rnrWait = false
+	e.recordAt(e.cfg.Endpoints[i].OutPipe, i)
+	e.retireTx(i)
+}
+
+func (e *Engine) canSend(i int) bool {
+	p, out := e.outPipe(i), &e.endpoints[i].out
+	return e.running(p) && !e.pipes[p].failed && !out.failed && !out.rnrWait &&
+		e.space.Less(out.cursor, e.pipes[p].nextSend)
+}
+
+// isResend says that what out i sends next has been sent before.
+func (e *Engine) isResend(i int) bool {
+	out := &e.endpoints[i].out
+	return e.space.LessEq(out.cursor, out.sentMax)
+}
+
+// send: the result at the cursor leaves on out i.
+func (e *Engine) send(i int) {
+	p, out := e.outPipe(i), &e.endpoints[i].out
+	again := e.isResend(i)
+	k := out.cursor
+	s, _ := e.slotAt(p, k)
+
+	pkt := e.header(i, k, s.meta.opcode)
+	pkt.SE = s.meta.se
+	pkt.AckReq = e.asksForAck(p, k, s.meta.opcode, again)
+	pkt.Imm = s.meta.imm
+	pkt.Payload = s.payload
+	if s.meta.ce {
+		pkt.TOS |= 3
+	}
+
+	out.cursor = e.space.Next(k)
+	out.sentMax = e.space.Max(out.sentMax, k)
+	e.retire(p, i, k)
+	e.emitFrame(i, pkt)
+	if !out.timerArmed {
+		e.restartTimer(i, true)
+	}
+	e.retireTx(i)
+}
+
+func (e *Engine) asksForAck(p int, k psn.PSN, opcode spec.Opcode, again bool) bool {
+	if !e.cfg.Variant.SparseAckReq {
+		return true
+	}
+	op, _ := opcode.Info()
+	return op.Last || again || (int(k)+1)%max(1, e.cfg.Pipes[p].N/4) == 0
+}
+
+// header is a frame of endpoint i to its peer, without what depends on the opcode.
+func (e *Engine) header(i int, k psn.PSN, opcode spec.Opcode) *roce.Packet {
+	ep := &e.cfg.Endpoints[i]
+	pkt := &roce.Packet{
+		DstMAC: ep.PeerMAC, SrcMAC: ep.MAC,
+		Src: ep.IP, Dst: ep.PeerIP, TOS: ep.TOS, TTL: ep.TTL, DF: ep.IP.Is4(), SrcPort: ep.UDPSport,
+		Opcode: opcode, MigReq: ep.MigReq, PKey: ep.PKey, DestQP: ep.PeerQPN, PSN: k,
+	}
+	if ep.VLAN != nil {
+		pkt.VLAN = []roce.VLANTag{{TPID: spec.EtherTypeVLAN, TCI: *ep.VLAN}}
+	}
+	return pkt
+}
+
+func (e *Engine) emitFrame(i int, pkt *roce.Packet) {
+	e.step = append(e.step, Output{Kind: Frame, Endpoint: i, Port: e.cfg.Endpoints[i].Port, Packet: pkt})
+}
+
+func (e *Engine) canAckOut(i int) bool {
+	return e.endpoints[i].in.ackKind != spec.AckKindNone && e.inPipe(i) != None
+}
+
+// ackOut: the pending answer of in i leaves, with the ePSN and MSN of now.
+func (e *Engine) ackOut(i int) {
+	p, in := e.inPipe(i), &e.endpoints[i].in
+	pkt := e.header(i, in.ePSN, spec.OpcodeAcknowledge)
+	pkt.MSN = in.msn
+	switch in.ackKind {
+	case spec.AckKindAck:
+		pkt.PSN = e.space.Prev(in.ePSN)
+		pkt.Syndrome = roce.SyndromeACK
+	case spec.AckKindNak:
+		pkt.Syndrome = roce.SyndromeNAKSequence
+	case spec.AckKindRNR:
+		pkt.Syndrome = roce.SyndromeRNR | uint8(e.cfg.Pipes[p].RNRCode)
+	case spec.AckKindFatal:
+		pkt.Syndrome = roce.SyndromeNAKOperation
+	}
+	in.ackKind = spec.AckKindNone
+	e.retire(p, i, pkt.PSN)
+	e.retireRx(i)
+	e.emitFrame(i, pkt)
+}
