@@ -21,6 +21,7 @@ setup: ## install every tool of scripts/versions (Debian 12; root or sudo)
 generate: ## write the generated files (constants, registers) anew from rtl/spec
 	@scripts/setup gen
 	go run ./scripts/generate
+	scripts/generate-csr
 	go generate ./...
 
 .PHONY: sim
@@ -47,8 +48,9 @@ test: ## every test, and where the time went
 
 .PHONY: lint
 lint: ## Verilator lint of the RTL, all warnings, every width
-	@scripts/setup sim
+	@scripts/setup sim test
 	scripts/lint-rtl
+	scripts/lint-verible
 
 .PHONY: synth-elab
 synth-elab: ## elaborate the RTL with Yosys at every width, by both front ends

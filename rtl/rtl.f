@@ -2,3 +2,4 @@
 -F pkg/pkg.f
 -F prim/prim.f
 -F core/core.f
+-F csr/csr.f

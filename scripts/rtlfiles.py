@@ -32,8 +32,18 @@ class Source:
         return str(self.path.relative_to(ROOT))
 
     @property
+    def is_generated(self):
+        return is_generated(self.path)
+
+    @property
     def is_package(self):
         return self.path.stem.endswith("_pkg")
+
+
+def is_generated(path):
+    """Whether the file's first line says that it is generated."""
+    with open(path) as file:
+        return re.match(r"//.*\bgenerated\b", file.readline(), re.I) is not None
 
 
 def read_list(path):
