@@ -13,7 +13,7 @@ import (
 // spec.VerdictNotRoCE, whose class is bypass, not drop.
 type Malformed struct {
 	Verdict spec.Verdict
-	Field   string // as FieldAt names it
+	Field   string // layer.field, as FieldAt has it, or a part of that field
 	Got     string
 	Want    string
 	Offset  int // of the field from the first byte of the frame
@@ -50,12 +50,12 @@ type Dissection struct {
 	VLAN      []VLANTag  // first two tags, also of a frame that is not RoCE
 	RoCE      bool       // Malformed is nil or not VerdictNotRoCE
 	// HasBTH says that BTH lies within the captured bytes and within the UDP length, so that Packet
-	// holds its fields. Packet's addresses count if RoCE is true. Extended headers and payload count
-	// only if Malformed is nil or comes after VerdictHeaderLength.
+	// holds its fields. Packet's addresses and what else is before BTH count if RoCE is true.
 	HasBTH bool
 	Packet Packet
 	Pad    int // BTH's pad field; may differ from Packet.Pad() in a malformed frame
-	// PayloadLen is the number of bytes between the headers and the pad; -1 if it cannot be told.
+	// PayloadLen is the number of bytes between the headers and the pad; -1 if it cannot be told. Not
+	// negative, it says also that Packet holds the extended headers and the payload.
 	PayloadLen int
 	// ICRCKnown says that the lengths leave no doubt where the ICRC is; ICRCGood that it is right.
 	ICRCKnown, ICRCGood bool
@@ -69,23 +69,23 @@ func Dissect(frame []byte) Dissection {
 		return d
 	}
 	d.Malformed = at.check(frame)
-	udpLen := int(binary.BigEndian.Uint16(frame[at.l4+4:]))
 	bthAt := at.l4 + udpSize
+	udpLen := int(binary.BigEndian.Uint16(frame[at.l4+4:]))
 	d.HasBTH = bthAt+BTHSize <= len(frame) && udpLen >= udpSize+BTHSize
+	bodyEnd := 0
+	if d.HasBTH {
+		bodyEnd = bthAt + BTHSize
+	}
 	lengthsGood := at.checkLengths(frame) == nil
-	bodyEnd := bthAt + BTHSize
 	if lengthsGood {
-		d.ICRCKnown = true
-		d.ICRCGood = at.icrc(frame) == at.icrcWant(frame)
 		bodyEnd = at.end - ICRCSize
+		d.ICRCKnown, d.ICRCGood = true, at.checkICRC(frame) == nil
 	}
 	d.Packet = at.read(frame, bodyEnd)
 	if d.HasBTH {
-		var bth BTH
-		bth.read(frame[bthAt:])
-		d.Pad = int(bth.Pad)
-		n := bodyEnd - bthAt - BTHSize - extSize(bth.Opcode) - d.Pad
-		if lengthsGood && bth.Opcode.Known() && n >= 0 {
+		d.Pad = int(frame[bthAt+1] >> 4 & 3)
+		n := bodyEnd - bthAt - BTHSize - extSize(d.Packet.Opcode) - d.Pad
+		if lengthsGood && d.Packet.Opcode.Known() && n >= 0 {
 			d.PayloadLen = n
 		}
 	}
@@ -94,13 +94,11 @@ func Dissect(frame []byte) Dissection {
 
 // place says where the parts of a frame are.
 type place struct {
-	vlan    []VLANTag
-	typeAt  int // EtherType
-	l3      int // IP header
-	v6      bool
-	l4      int // UDP header
-	end     int // after the ICRC, by the UDP length; set by checkLengths
-	typeVal uint16
+	vlan []VLANTag
+	l3   int // IP header
+	v6   bool
+	l4   int // UDP header
+	end  int // after the IP payload, which ends with the ICRC; set by checkIP
 }
 
 // locate finds IP and UDP, or says why the frame is not RoCEv2.
@@ -110,31 +108,32 @@ func locate(frame []byte) (place, *Malformed) {
 		return at, &Malformed{Verdict: spec.VerdictNotRoCE, Field: field, Offset: offset, Got: got, Want: want}
 	}
 	short := func(field string, offset, want int) (place, *Malformed) {
-		return notRoCE(field, offset, fmt.Sprintf("cut off: frame has %d bytes", len(frame)),
+		return notRoCE(field, offset, fmt.Sprintf("cut off: the frame has %d bytes", len(frame)),
 			fmt.Sprintf("at least %d", want))
 	}
-	at.typeAt = 12
+	typeAt := 12
+	var etherType uint16
 	for {
-		if len(frame) < at.typeAt+2 {
-			return short("eth.type", at.typeAt, at.typeAt+2)
+		if len(frame) < typeAt+2 {
+			return short("eth.type", typeAt, typeAt+2)
 		}
-		at.typeVal = binary.BigEndian.Uint16(frame[at.typeAt:])
-		if at.typeVal != spec.EtherTypeVLAN && at.typeVal != spec.EtherTypeQinQ {
+		etherType = binary.BigEndian.Uint16(frame[typeAt:])
+		if etherType != spec.EtherTypeVLAN && etherType != spec.EtherTypeQinQ {
 			break
 		}
 		if len(at.vlan) == 2 {
-			return notRoCE("eth.type", at.typeAt, fmt.Sprintf("a third VLAN tag (%#04x)", at.typeVal),
+			return notRoCE("eth.type", typeAt, fmt.Sprintf("a third VLAN tag (%#04x)", etherType),
 				fmt.Sprintf("%#04x or %#04x", spec.EtherTypeIPv4, spec.EtherTypeIPv6))
 		}
-		if len(frame) < at.typeAt+tagSize {
-			return short(fmt.Sprintf("vlan[%d].tci", len(at.vlan)), at.typeAt+2, at.typeAt+tagSize)
+		if len(frame) < typeAt+tagSize {
+			return short(fmt.Sprintf("vlan[%d].tci", len(at.vlan)), typeAt+2, typeAt+tagSize)
 		}
-		at.vlan = append(at.vlan, VLANTag{TPID: at.typeVal, TCI: binary.BigEndian.Uint16(frame[at.typeAt+2:])})
-		at.typeAt += tagSize
+		at.vlan = append(at.vlan, VLANTag{TPID: etherType, TCI: binary.BigEndian.Uint16(frame[typeAt+2:])})
+		typeAt += tagSize
 	}
-	at.l3 = at.typeAt + 2
+	at.l3 = typeAt + 2
 
-	switch at.typeVal {
+	switch etherType {
 	case spec.EtherTypeIPv4:
 		if len(frame) < at.l3+ipv4Size+udpSize {
 			return short("ip", at.l3, at.l3+ipv4Size+udpSize)
@@ -156,7 +155,7 @@ func locate(frame []byte) (place, *Malformed) {
 		}
 		at.l4 = at.l3 + ipv6Size
 	default:
-		return notRoCE("eth.type", at.typeAt, fmt.Sprintf("%#04x", at.typeVal),
+		return notRoCE("eth.type", typeAt, fmt.Sprintf("%#04x", etherType),
 			fmt.Sprintf("%#04x or %#04x", spec.EtherTypeIPv4, spec.EtherTypeIPv6))
 	}
 	if len(frame) < at.l4+udpSize {
@@ -168,7 +167,6 @@ func locate(frame []byte) (place, *Malformed) {
 	return at, nil
 }
 
-// bad makes a Malformed of a numeric field.
 func bad(v spec.Verdict, field string, offset int, got, want string) *Malformed {
 	return &Malformed{Verdict: v, Field: field, Offset: offset, Got: got, Want: want}
 }
@@ -324,16 +322,11 @@ func (at *place) checkTransport(frame []byte) *Malformed {
 	return nil
 }
 
-func (at *place) icrc(frame []byte) uint32 {
-	return binary.LittleEndian.Uint32(frame[at.end-ICRCSize:])
-}
-
-func (at *place) icrcWant(frame []byte) uint32 { return ICRC(frame[at.l3 : at.end-ICRCSize]) }
-
 func (at *place) checkICRC(frame []byte) *Malformed {
-	if got, want := at.icrc(frame), at.icrcWant(frame); got != want {
-		return bad(spec.VerdictICRC, "icrc", at.end-ICRCSize,
-			fmt.Sprintf("%#08x", got), fmt.Sprintf("%#08x", want))
+	icrcAt := at.end - ICRCSize
+	got, want := binary.LittleEndian.Uint32(frame[icrcAt:]), ICRC(frame[at.l3:icrcAt])
+	if got != want {
+		return bad(spec.VerdictICRC, "icrc", icrcAt, fmt.Sprintf("%#08x", got), fmt.Sprintf("%#08x", want))
 	}
 	return nil
 }
