@@ -1,0 +1,156 @@
+package group
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/epic-inc/epic/golden/engine"
+	"github.com/epic-inc/epic/golden/psn"
+	"github.com/epic-inc/epic/golden/roce"
+	"github.com/epic-inc/epic/golden/spec"
+	"github.com/epic-inc/epic/golden/tree"
+)
+
+// Tree is the IncTree of the group. Switch i of the tree is Switches[i], and a switch's children are
+// in the order of its endpoints.
+func (g *Group) Tree() (*tree.Tree, error) {
+	names := make([]string, len(g.Switches))
+	root := 0
+	var edges []tree.Edge
+	seen := map[tree.Edge]bool{}
+	for s, sw := range g.Switches {
+		names[s] = sw.Name
+		if sw.Name == g.RootSwitch {
+			root = s
+		}
+		for e := range sw.Endpoints {
+			edge := tree.Edge{A: tree.Switch(s), B: g.peers[s][e].node}
+			if !seen[edge] && !seen[tree.Edge{A: edge.B, B: edge.A}] {
+				edges = append(edges, edge)
+				seen[edge] = true
+			}
+		}
+	}
+	t, err := tree.New(names, len(g.Ranks), edges, root)
+	if err != nil {
+		return nil, fmt.Errorf("IncTree: %w", err)
+	}
+	return t, nil
+}
+
+// nodeName is how links names a node.
+func (g *Group) nodeName(n tree.Node) string {
+	if n.IsRank() {
+		return RankName(n.Index)
+	}
+	return g.Switches[n.Index].Name
+}
+
+// Peer is what an endpoint's peer addresses lead to: a rank, or an endpoint of another switch.
+type Peer struct {
+	Node     tree.Node
+	Endpoint int // at a switch: index of its endpoint
+}
+
+// Peer of endpoint e of switch s.
+func (g *Group) Peer(s, e int) Peer {
+	p := g.peers[s][e]
+	return Peer{p.node, p.endpoint}
+}
+
+// RankPeer finds the switch and endpoint that rank r talks to.
+func (g *Group) RankPeer(r int) (s, e int, err error) {
+	for s := range g.peers {
+		for e, p := range g.peers[s] {
+			if p.node == tree.Rank(r) {
+				return s, e, nil
+			}
+		}
+	}
+	return 0, 0, fmt.Errorf("rank %d does not exist, want 0..%d", r, len(g.Ranks)-1)
+}
+
+// EngineConfig makes the engine of a switch. Endpoints and pipes keep the order of the file.
+func (g *Group) EngineConfig(switchName string) (engine.Config, error) {
+	s, ok := g.SwitchIndex(switchName)
+	if !ok {
+		return engine.Config{}, fmt.Errorf("switch %q does not exist, want one of %s", switchName, g.switchNames())
+	}
+	return g.engineConfig(s)
+}
+
+func (g *Group) engineConfig(s int) (engine.Config, error) {
+	sw := g.Switches[s]
+	cfg := engine.Config{Name: sw.Name, Ports: sw.Ports, Blocks: sw.PoolKB * 1024 / spec.BlockBytes}
+	index := map[string]int{}
+	for e, ep := range sw.Endpoints {
+		index[ep.Name] = e
+		cfg.Endpoints = append(cfg.Endpoints, engine.Endpoint{
+			Name: ep.Name, Port: ep.Port, MAC: roce.MAC(ep.MAC), PeerMAC: roce.MAC(ep.PeerMAC), IP: ep.IP.Addr, PeerIP: ep.PeerIP.Addr,
+			QPN: ep.QPN, PeerQPN: ep.PeerQPN, PKey: ep.PKey, UDPSport: ep.Sport, TTL: ep.TTL, TOS: ep.TOS,
+			MigReq: ep.MigReq, VLAN: ep.VLAN, InPipe: engine.None, OutPipe: engine.None,
+		})
+	}
+	for p, pipe := range sw.Pipes {
+		cp := engine.Pipe{
+			Name: pipe.Name, Mode: g.Mode, Op: pipe.Op, DType: pipe.DType, N: pipe.Slots, MTU: g.MTU, PSN0: psn.PSN(pipe.PSN0),
+			AckEvery: g.Timers.AckEvery, RNRCode: g.Timers.RNRCode, Retries: g.Timers.Retries,
+			BackoffMax: g.Timers.BackoffMax, Timeout: g.Timers.TimeoutTicks, Base: *pipe.BaseBlock,
+		}
+		for i, name := range pipe.Ins {
+			e, ok := index[name]
+			if !ok {
+				return engine.Config{}, fmt.Errorf("switch %s: pipe %s: in %q is no endpoint", sw.Name, pipe.Name, name)
+			}
+			cp.Ins = append(cp.Ins, e)
+			ep := &cfg.Endpoints[e]
+			ep.InPipe, ep.InIndex, ep.PSN0 = p, i, cp.PSN0
+		}
+		for _, name := range pipe.Outs {
+			e, ok := index[name]
+			if !ok {
+				return engine.Config{}, fmt.Errorf("switch %s: pipe %s: out %q is no endpoint", sw.Name, pipe.Name, name)
+			}
+			cp.Outs = append(cp.Outs, e)
+			ep := &cfg.Endpoints[e]
+			ep.OutPipe, ep.PSN0 = p, cp.PSN0
+		}
+		cfg.Pipes = append(cfg.Pipes, cp)
+	}
+	return cfg, nil
+}
+
+// Draw pictures the IncTree with addresses, ports and pipes.
+func (g *Group) Draw() (string, error) {
+	t, err := g.Tree()
+	if err != nil {
+		return "", err
+	}
+	return t.Draw(func(n tree.Node) string {
+		if n.IsRank() {
+			r := g.Ranks[n.Index]
+			s, e, err := g.RankPeer(n.Index)
+			if err != nil {
+				return err.Error()
+			}
+			ep := g.Switches[s].Endpoints[e]
+			return fmt.Sprintf("%v  %v %v qpn %#06x  at port %d, endpoint %s qpn %#06x", n, r.IP, r.MAC, r.QPN, ep.Port, ep.Name, ep.QPN)
+		}
+		sw := g.Switches[n.Index]
+		text := fmt.Sprintf("%s  %d ports", sw.Name, sw.Ports)
+		if p, ok := t.Parent(n); ok {
+			for e := range sw.Endpoints {
+				if g.peers[n.Index][e].node == p {
+					ep := sw.Endpoints[e]
+					text += fmt.Sprintf("  %v %v  up by port %d, endpoint %s qpn %#06x", ep.IP, ep.MAC, ep.Port, ep.Name, ep.QPN)
+				}
+			}
+		}
+		for _, p := range sw.Pipes {
+			text += fmt.Sprintf("  [%s: %d in, %d out, N %d, %v %v, psn0 %#06x]", p.Name, len(p.Ins), len(p.Outs), p.Slots, p.DType, p.Op, p.PSN0)
+		}
+		return text
+	}), nil
+}
+
+func nextPowerOfTwo(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }

@@ -1,0 +1,295 @@
+package group
+
+import (
+	_ "embed"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/epic-inc/epic/golden/engine"
+	"github.com/epic-inc/epic/golden/spec"
+	"github.com/epic-inc/epic/golden/tree"
+)
+
+// The tree shapes of Options.
+const (
+	TreeSingle   = "single"
+	TreeTwoLevel = "two-level"
+)
+
+// TreeShapes lists them.
+func TreeShapes() []string { return []string{TreeSingle, TreeTwoLevel} }
+
+// Options is a shape from which Generate makes a file. Start from DefaultOptions: a zero is a value,
+// not a default. The option of each field, as command lines spell it, is in the comment.
+type Options struct {
+	Ranks          int        // ranks, at least 2; at most 64 ports at a switch
+	Tree           string     // tree: one of TreeShapes
+	Collective     string     // collective: allreduce, reduce, broadcast, barrier
+	RootRank       int        // root-rank: of reduce and broadcast
+	Mode           int        // mode: 1..3
+	MTU            int        // mtu: 256..4096
+	PSN0           uint64     // psn0: 24 bits
+	Slots          int        // slots: N, a power of two
+	Op             spec.Op    // op
+	DType          spec.DType // dtype
+	Loss           float64    // loss: of every link, 0..1
+	Dup            float64    // dup
+	Reorder        float64    // reorder
+	DelayNs        float64    // link-delay, in ns
+	Gbps           float64    // link-gbps
+	ClockMHz       float64    // clock-mhz
+	ClocksPerTick  int        // clocks-per-tick: the time scale
+	TimeoutTicks   int        // timeout, in ticks
+	AckEvery       int        // ack-every
+	RNRCode        int        // rnr-code
+	MessagePackets int        // message-packets
+	WindowPackets  int        // window; 0: half the slots
+	Preset         string     // preset
+}
+
+// DefaultOptions are four ranks at one switch, everything else as group.schema.json's defaults.
+func DefaultOptions() Options {
+	return Options{
+		Ranks: 4, Tree: TreeSingle, Collective: "allreduce", Mode: 3, MTU: 1024, Slots: 128, DelayNs: 1000, Gbps: 100,
+		ClockMHz: 250, ClocksPerTick: 2500, TimeoutTicks: 1678, AckEvery: 1, RNRCode: 1, MessagePackets: 16, Preset: "linux-rxe",
+	}
+}
+
+// OptionError names the option that is wrong.
+type OptionError struct {
+	Option string // as a command line spells it, without dashes
+	Reason string // what was got and what is allowed
+}
+
+// Error is OPTION: REASON.
+func (e *OptionError) Error() string { return e.Option + ": " + e.Reason }
+
+func badOption(option, format string, args ...any) error {
+	return &OptionError{option, fmt.Sprintf(format, args...)}
+}
+
+// Check says which option is wrong, the first if there are several; an *OptionError.
+func (o Options) Check() error {
+	for _, r := range []struct {
+		option      string
+		got, lo, hi float64
+	}{
+		{"ranks", float64(o.Ranks), tree.MinRanks, 4096},
+		{"mode", float64(o.Mode), 1, 3},
+		{"loss", o.Loss, 0, 1}, {"dup", o.Dup, 0, 1}, {"reorder", o.Reorder, 0, 1},
+		{"link-delay", o.DelayNs, 0, 1e9},
+		{"link-gbps", o.Gbps, 1e-6, 100000},
+		{"clock-mhz", o.ClockMHz, 1e-6, 10000},
+		{"clocks-per-tick", float64(o.ClocksPerTick), 1, 1<<24 - 1},
+		{"timeout", float64(o.TimeoutTicks), 1, 1<<20 - 1},
+		{"rnr-code", float64(o.RNRCode), 0, 31},
+		{"message-packets", float64(o.MessagePackets), 1, 1 << 20},
+		{"window", float64(o.WindowPackets), 0, 1 << 22},
+	} {
+		if !(r.got >= r.lo && r.got <= r.hi) { // a NaN is in no range
+			return badOption(r.option, "got %s, want %s..%s", plain(r.got), plain(r.lo), plain(r.hi))
+		}
+	}
+	if !slices.Contains(TreeShapes(), o.Tree) {
+		return badOption("tree", "got %q, want one of %s", o.Tree, strings.Join(TreeShapes(), ", "))
+	}
+	kind, err := tree.ParseCollective(o.Collective)
+	if err != nil || kind > tree.Barrier {
+		return badOption("collective", "got %q, want one of allreduce, reduce, broadcast, barrier", o.Collective)
+	}
+	if o.RootRank < 0 || o.RootRank >= o.Ranks {
+		return badOption("root-rank", "got %d, want 0..%d", o.RootRank, o.Ranks-1)
+	}
+	if !kind.HasRoot() && o.RootRank != 0 {
+		return badOption("root-rank", "got %d with %s, want none: only reduce and broadcast have a root rank", o.RootRank, o.Collective)
+	}
+	if bits.OnesCount(uint(max(o.MTU, 0))) != 1 || o.MTU < engine.MinMTU || o.MTU > engine.MaxMTU {
+		return badOption("mtu", "got %d, want one of 256, 512, 1024, 2048, 4096", o.MTU)
+	}
+	if o.PSN0 > 1<<24-1 {
+		return badOption("psn0", "got %#x, want at most 24 bits, 0..0xffffff", o.PSN0)
+	}
+	if bits.OnesCount(uint(max(o.Slots, 0))) != 1 || o.Slots < engine.MinSlots || o.Slots > engine.MaxSlots {
+		return badOption("slots", "got %d, want a power of two, 2..%d", o.Slots, engine.MaxSlots)
+	}
+	if a := max(1, o.Slots/4); o.AckEvery < 1 || o.AckEvery > a {
+		return badOption("ack-every", "got %d, want 1..%d, a quarter of the slots", o.AckEvery, a)
+	}
+	if o.Preset != "linux-rxe" && o.Preset != "strict-nic" {
+		return badOption("preset", "got %q, want one of linux-rxe, strict-nic", o.Preset)
+	}
+	if o.WindowPackets != 0 && o.WindowPackets < o.MessagePackets {
+		return badOption("window", "got %d, want at least message-packets, %d", o.WindowPackets, o.MessagePackets)
+	}
+	return nil
+}
+
+func plain(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// Generate makes a group of the given shape: rank k has MAC 52:54:00:00:00:00 + k+1, IP 10.9.0.0 + k+1
+// and QPN 17; switch s MAC 52:54:00:01:00:00 + s+1 and IP 10.10.0.0 + s+1, its endpoint i port i and
+// QPN 0x101+i. A bad option is an *OptionError.
+func Generate(o Options) (*Group, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	g, err := o.build()
+	if err != nil {
+		return nil, err
+	}
+	text, err := g.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	return Parse("generated group", text)
+}
+
+func (o Options) build() (*Group, error) {
+	var t *tree.Tree
+	var err error
+	if o.Tree == TreeTwoLevel {
+		t, err = tree.TwoLevel(o.Ranks)
+	} else {
+		t, err = tree.Single(o.Ranks)
+	}
+	if err != nil {
+		return nil, badOption("ranks", "%v", err)
+	}
+	g := &Group{
+		Version: Version, Mode: o.Mode, Collective: o.Collective, RootSwitch: t.Name(tree.Switch(t.Root())), MTU: o.MTU,
+		Clock:  Clock{o.ClockMHz, o.ClocksPerTick},
+		Timers: Timers{TimeoutTicks: o.TimeoutTicks, Retries: 7, BackoffMax: 3, RNRCode: o.RNRCode, AckEvery: o.AckEvery},
+		Host:   Host{o.Preset, o.MessagePackets, o.WindowPackets},
+		Link:   Link{DelayNs: o.DelayNs, Gbps: o.Gbps, Loss: o.Loss, Dup: o.Dup, Reorder: o.Reorder},
+	}
+	kind, err := tree.ParseCollective(o.Collective)
+	if err != nil {
+		return nil, badOption("collective", "%v", err)
+	}
+	if kind.HasRoot() {
+		g.RootRank = &o.RootRank
+	}
+	if g.Host.WindowPackets == 0 {
+		g.Host.WindowPackets = o.Slots / 2
+		g.Host.MessagePackets = min(o.MessagePackets, g.Host.WindowPackets)
+	}
+	for r := range o.Ranks {
+		g.Ranks = append(g.Ranks, Rank{MAC: mac(0, r), IP: ip(9, r), QPN: rankQPN})
+	}
+	pipes, err := t.Pipes(kind, o.RootRank)
+	if err != nil {
+		return nil, badOption("collective", "%v", err)
+	}
+	for s := range t.Switches() {
+		g.Switches = append(g.Switches, Switch{Name: t.Name(tree.Switch(s))})
+		sw := &g.Switches[s]
+		for _, p := range pipes {
+			if p.Switch != s {
+				continue
+			}
+			base := len(sw.Pipes) * o.Slots * o.MTU / spec.BlockBytes
+			pipe := Pipe{Name: p.Role.String(), Slots: o.Slots, PSN0: uint32(o.PSN0), Op: o.Op, DType: o.DType, BaseBlock: &base}
+			for _, n := range p.Ins {
+				pipe.Ins = append(pipe.Ins, endpointName(t, n))
+			}
+			for _, n := range p.Outs {
+				pipe.Outs = append(pipe.Outs, endpointName(t, n))
+			}
+			sw.Pipes = append(sw.Pipes, pipe)
+		}
+		if len(sw.Pipes) == 0 {
+			return nil, badOption("ranks", "switch %s takes no part in %s with root rank %d of %d ranks, want another shape", sw.Name, o.Collective, o.RootRank, o.Ranks)
+		}
+		neighbours := t.Neighbours(s)
+		if len(neighbours) > engine.MaxPorts {
+			return nil, badOption("ranks", "got %d, so switch %s has %d neighbours, want at most %d", o.Ranks, sw.Name, len(neighbours), engine.MaxPorts)
+		}
+		sw.Ports = len(neighbours)
+		sw.EndpointEntries = max(64, nextPowerOfTwo(len(neighbours)))
+		sw.PipeEntries = 16
+		sw.PoolKB = max(128, len(sw.Pipes)*o.Slots*o.MTU/1024)
+		if sw.PoolKB > 16384 {
+			return nil, badOption("slots", "got %d of %d bytes in %d pipes of switch %s, want at most 16 MiB", o.Slots, o.MTU, len(sw.Pipes), sw.Name)
+		}
+		for i, n := range neighbours {
+			ep := Endpoint{
+				Name: endpointName(t, n), Port: i, MAC: mac(1, s), IP: ip(10, s), QPN: endpointQPN(i),
+				PKey: 0xffff, Sport: 49999, TTL: 64,
+			}
+			if n.IsRank() {
+				ep.PeerMAC, ep.PeerIP, ep.PeerQPN = mac(0, n.Index), ip(9, n.Index), rankQPN
+			} else {
+				back := slices.Index(t.Neighbours(n.Index), tree.Switch(s))
+				ep.PeerMAC, ep.PeerIP, ep.PeerQPN = mac(1, n.Index), ip(10, n.Index), endpointQPN(back)
+			}
+			sw.Endpoints = append(sw.Endpoints, ep)
+		}
+	}
+	return g, nil
+}
+
+const rankQPN = 17
+
+func endpointQPN(i int) uint32 { return 0x101 + uint32(i) }
+
+// endpointName is the name of the endpoint that faces a node.
+func endpointName(t *tree.Tree, n tree.Node) string {
+	if n.IsRank() {
+		return "rank" + strconv.Itoa(n.Index)
+	}
+	return t.Name(n)
+}
+
+func mac(kind byte, i int) MAC {
+	m := MAC{0x52, 0x54, 0x00, kind}
+	binary.BigEndian.PutUint16(m[4:], uint16(i+1))
+	return m
+}
+
+func ip(net byte, i int) IP {
+	return IP{netip.AddrFrom4([4]byte{10, net, byte((i + 1) >> 8), byte(i + 1)})}
+}
+
+//go:embed group.yaml.tmpl
+var fileText string
+
+var fileTemplate = template.Must(template.New("group.yaml").Funcs(template.FuncMap{
+	"hex24": func(v uint32) string { return fmt.Sprintf("0x%06x", v) },
+	"hex16": func(v uint16) string { return fmt.Sprintf("0x%04x", v) },
+	"num":   plain,
+	"list": func(names []string) string {
+		quoted := make([]string, len(names))
+		for i, n := range names {
+			quoted[i] = text(n)
+		}
+		return "[" + strings.Join(quoted, ", ") + "]"
+	},
+	"text": text,
+	"rank": RankName,
+}).Parse(fileText))
+
+// text writes a string so that it is read back as one: null, true and the like are quoted.
+func text(s string) string {
+	var back any
+	if err := yaml.Unmarshal([]byte(s), &back); err == nil && back == s {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+// Marshal writes the group as a file; Parse reads back an equal one.
+func (g *Group) Marshal() ([]byte, error) {
+	var b strings.Builder
+	if err := fileTemplate.Execute(&b, g); err != nil {
+		return nil, fmt.Errorf("group.yaml: %w", err)
+	}
+	return []byte(b.String()), nil
+}

@@ -1,0 +1,272 @@
+// Package group reads, checks and makes the one configuration file, group.yaml: the switches,
+// endpoints, pipes, ranks, links and timers of one group. From it come the engine of each switch,
+// the host of each rank and the IncTree.
+package group
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/epic-inc/epic/golden/spec"
+)
+
+// Version of the format that this package reads and writes.
+const Version = 1
+
+// maxFileBytes is the largest file Load reads.
+const maxFileBytes = 16 << 20
+
+// Group is a file that has passed every check; defaults are filled in. Ranges, units and defaults
+// of the fields are in group.schema.json.
+type Group struct {
+	Version    int        `json:"version"`
+	Mode       int        `json:"mode"`
+	Collective string     `json:"collective,omitempty"` // empty: the pipes are checked against none
+	RootRank   *int       `json:"root_rank,omitempty"`
+	RootSwitch string     `json:"root_switch,omitempty"`
+	MTU        int        `json:"mtu"`
+	Clock      Clock      `json:"clock"`
+	Timers     Timers     `json:"timers"`
+	Host       Host       `json:"host"`
+	Link       Link       `json:"link"`
+	Switches   []Switch   `json:"switches"`
+	Ranks      []Rank     `json:"ranks"`
+	Links      []LinkEnds `json:"links"`
+
+	peers [][]peer // what each endpoint of each switch leads to
+}
+
+// Clock is the time scale.
+type Clock struct {
+	MHz     float64 `json:"mhz"`
+	PerTick int     `json:"per_tick"` // clocks
+}
+
+// Timers are the Mode-III settings of every pipe.
+type Timers struct {
+	TimeoutTicks int `json:"timeout_ticks"`
+	Retries      int `json:"retries"`
+	BackoffMax   int `json:"backoff_max"`
+	RNRCode      int `json:"rnr_code"`
+	AckEvery     int `json:"ack_every"`
+}
+
+// Host is what the ranks' NICs do.
+type Host struct {
+	Preset         string `json:"preset"`
+	MessagePackets int    `json:"message_packets"`
+	WindowPackets  int    `json:"window_packets"` // MW
+}
+
+// Link is one link, the same in both directions.
+type Link struct {
+	DelayNs float64 `json:"delay_ns"`
+	Gbps    float64 `json:"gbps"`
+	Loss    float64 `json:"loss"`
+	Dup     float64 `json:"dup"`
+	Reorder float64 `json:"reorder"`
+}
+
+// LinkEnds is a link that differs from the group's: what is nil is as there.
+type LinkEnds struct {
+	Ends    [2]string `json:"ends"` // a switch's name, or rank/3
+	DelayNs *float64  `json:"delay_ns,omitempty"`
+	Gbps    *float64  `json:"gbps,omitempty"`
+	Loss    *float64  `json:"loss,omitempty"`
+	Dup     *float64  `json:"dup,omitempty"`
+	Reorder *float64  `json:"reorder,omitempty"`
+}
+
+// Switch is one inner node of the IncTree with its engine's size and tables.
+type Switch struct {
+	Name            string     `json:"name"`
+	Ports           int        `json:"ports"`
+	EndpointEntries int        `json:"endpoint_entries"`
+	PipeEntries     int        `json:"pipe_entries"`
+	PoolKB          int        `json:"pool_kb"`
+	Endpoints       []Endpoint `json:"endpoints"`
+	Pipes           []Pipe     `json:"pipes"`
+}
+
+// Endpoint is one end of an edge at a switch.
+type Endpoint struct {
+	Name    string  `json:"name"`
+	Port    int     `json:"port"`
+	MAC     MAC     `json:"mac"`
+	IP      IP      `json:"ip"`
+	QPN     uint32  `json:"qpn"`
+	PeerMAC MAC     `json:"peer_mac"`
+	PeerIP  IP      `json:"peer_ip"`
+	PeerQPN uint32  `json:"peer_qpn"`
+	PKey    uint16  `json:"pkey"`
+	Sport   uint16  `json:"sport"`
+	TTL     uint8   `json:"ttl"`
+	TOS     uint8   `json:"tos"`
+	VLAN    *uint16 `json:"vlan,omitempty"` // TCI
+	MigReq  bool    `json:"mig_req"`
+}
+
+// Pipe names its ins and outs by the endpoints of its switch.
+type Pipe struct {
+	Name      string     `json:"name"`
+	Ins       []string   `json:"ins"`
+	Outs      []string   `json:"outs"`
+	Slots     int        `json:"slots"`
+	PSN0      uint32     `json:"psn0"`
+	Op        spec.Op    `json:"op"`
+	DType     spec.DType `json:"dtype"`
+	BaseBlock *int       `json:"base_block,omitempty"` // always set once read
+}
+
+// Rank is one host.
+type Rank struct {
+	MAC    MAC    `json:"mac"`
+	IP     IP     `json:"ip"`
+	QPN    uint32 `json:"qpn"`
+	Preset string `json:"preset,omitempty"` // empty: Host.Preset
+}
+
+// MAC is an Ethernet address.
+type MAC [6]byte
+
+// String is the address as 52:54:00:00:00:01.
+func (m MAC) String() string { return net.HardwareAddr(m[:]).String() }
+
+// MarshalText is String.
+func (m MAC) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText reads six bytes with colons; the schema has seen to the form.
+func (m *MAC) UnmarshalText(b []byte) error {
+	hw, err := net.ParseMAC(string(b))
+	if err != nil || len(hw) != len(m) {
+		return fmt.Errorf("got %q, want a MAC address as 52:54:00:00:00:01", b)
+	}
+	copy(m[:], hw)
+	return nil
+}
+
+// IP is an IPv4 or IPv6 address. A text that is none is kept as the zero address; Parse refuses it.
+type IP struct{ netip.Addr }
+
+// UnmarshalText never fails, so that the check after it can say where the text stands.
+func (a *IP) UnmarshalText(b []byte) error {
+	addr, err := netip.ParseAddr(string(b))
+	if err != nil || addr.Is4In6() || addr.Zone() != "" {
+		addr = netip.Addr{}
+	}
+	a.Addr = addr
+	return nil
+}
+
+// Load reads and checks a file. What is wrong with its content is a Problems.
+func Load(path string) (*Group, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	if len(text) > maxFileBytes {
+		return nil, Problems{{File: path, Message: fmt.Sprintf("larger than %d MiB, want a group.yaml", maxFileBytes>>20)}}
+	}
+	return Parse(path, text)
+}
+
+// Parse checks the text of a file; name is what messages call it. What is wrong is a Problems.
+func Parse(name string, text []byte) (*Group, error) {
+	d := readDocument(name, text)
+	if len(d.problems) == 0 {
+		d.validate()
+	}
+	if len(d.problems) > 0 {
+		return nil, sorted(d.problems)
+	}
+	addDefaults(schemaRoot, d.root)
+	plain, err := json.Marshal(d.root)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	g := new(Group)
+	dec := json.NewDecoder(bytes.NewReader(plain))
+	dec.DisallowUnknownFields() // the schema and the types must not drift apart
+	if err := dec.Decode(g); err != nil {
+		return nil, Problems{{File: name, Message: strings.ReplaceAll(err.Error(), "\n", " ")}}
+	}
+	g.placeBlocks()
+	c := newCheck(g, d)
+	c.run()
+	if len(d.problems) > 0 {
+		return nil, sorted(d.problems)
+	}
+	return g, nil
+}
+
+// placeBlocks gives a pipe with no base_block the blocks after the pipe before it.
+func (g *Group) placeBlocks() {
+	for s := range g.Switches {
+		next := 0
+		for p := range g.Switches[s].Pipes {
+			pipe := &g.Switches[s].Pipes[p]
+			if pipe.BaseBlock == nil {
+				base := next
+				pipe.BaseBlock = &base
+			}
+			next = *pipe.BaseBlock + pipe.blocks(g.MTU)
+		}
+	}
+	if g.Host.WindowPackets == 0 {
+		slots := 0
+		for _, s := range g.Switches {
+			for _, p := range s.Pipes {
+				if slots == 0 || p.Slots < slots {
+					slots = p.Slots
+				}
+			}
+		}
+		g.Host.WindowPackets = max(1, slots/2)
+	}
+}
+
+// blocks of the payload pool that the pipe takes.
+func (p Pipe) blocks(mtu int) int { return p.Slots * (mtu / spec.BlockBytes) }
+
+// SwitchIndex finds a switch by name.
+func (g *Group) SwitchIndex(name string) (int, bool) {
+	for i := range g.Switches {
+		if g.Switches[i].Name == name {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// LinkBetween is the link that joins two nodes, each named as in links: a switch's name or rank/3.
+func (g *Group) LinkBetween(a, b string) Link {
+	l := g.Link
+	for _, o := range g.Links {
+		if o.Ends != [2]string{a, b} && o.Ends != [2]string{b, a} {
+			continue
+		}
+		for _, f := range []struct {
+			to   *float64
+			from *float64
+		}{{&l.DelayNs, o.DelayNs}, {&l.Gbps, o.Gbps}, {&l.Loss, o.Loss}, {&l.Dup, o.Dup}, {&l.Reorder, o.Reorder}} {
+			if f.from != nil {
+				*f.to = *f.from
+			}
+		}
+	}
+	return l
+}
+
+// RankName is how links names rank r.
+func RankName(r int) string { return fmt.Sprintf("rank/%d", r) }
