@@ -1,4 +1,5 @@
-// Registers: the generated block, and the counters and tables behind it.
-inc_csr_pkg.sv  // slang only: unpacked structs
-inc_csr.sv      // slang only: unpacked structs
+// Registers and counters. inc_csr*.sv are generated from rtl/spec/inc_csr.rdl.
+inc_csr_pkg.sv    // slang only: unpacked structs
+inc_csr.sv        // slang only: unpacked structs
+inc_csr_block.sv  // slang only: connects to them
 inc_counters.sv

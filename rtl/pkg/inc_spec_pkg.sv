@@ -319,6 +319,15 @@ package inc_spec_pkg;
   localparam logic [3:0] TABLE_EP_RX = 4'd3;
   localparam logic [3:0] TABLE_EP_TX = 4'd4;
   localparam logic [3:0] TABLE_PIPE_STATE = 4'd5;
+  localparam int TABLE_COUNT = 6;
+
+  // Only the engine writes it.
+  function automatic logic table_is_read_only(input logic [3:0] table_id);
+    case (table_id)
+      4'd3, 4'd4, 4'd5: table_is_read_only = 1'b1;
+      default: table_is_read_only = 1'b0;
+    endcase
+  endfunction
 
   localparam int EP_CFG_W = 522;
   // vlan_valid: send with one 802.1Q tag

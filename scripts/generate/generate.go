@@ -43,6 +43,7 @@ func generate(source []byte) ([]file, error) {
 		"mul":        func(a, b int) int { return a * b },
 		"reverse":    reverse,
 		"opcodes":    s.opcodesWhere,
+		"readOnly":   s.readOnlyTables,
 		"verdicts":   s.verdictsWhere,
 		"hex":        func(digits int, v any) string { return fmt.Sprintf("%0*x", digits, v) },
 		"has":        func(o opcode, h string) bool { return o.has(h) },
@@ -237,6 +238,17 @@ func (s *spec) verdictsWhere(property string) string {
 	for i, v := range s.Verdicts {
 		if v.Class == property || v.Stage == property {
 			labels = append(labels, fmt.Sprintf("8'd%d", i))
+		}
+	}
+	return wrap(labels)
+}
+
+// readOnlyTables is the case label of the tables that only the engine writes.
+func (s *spec) readOnlyTables() string {
+	var labels []string
+	for i, t := range s.Tables {
+		if t.ReadOnly {
+			labels = append(labels, fmt.Sprintf("4'd%d", i))
 		}
 	}
 	return wrap(labels)
