@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"net/netip"
+	"slices"
 
 	"github.com/epic-inc/epic/golden/psn"
 	"github.com/epic-inc/epic/golden/roce"
@@ -265,7 +266,11 @@ func (c Config) checkPipe(i, psnBits int) []error {
 // checkMembers checks that each endpoint a pipe lists names that pipe, and starts at its PSN.
 func (c Config) checkMembers(pipe int, role string, members []int, of func(Endpoint) int) []error {
 	var errs []error
-	for _, m := range members {
+	for n, m := range members {
+		if slices.Contains(members[:n], m) {
+			errs = append(errs, fmt.Errorf("lists endpoint %d twice as an %s", m, role))
+			continue
+		}
 		if m < 0 || m >= len(c.Endpoints) {
 			errs = append(errs, fmt.Errorf("%s endpoint: got %d, want 0..%d", role, m, len(c.Endpoints)-1))
 			continue

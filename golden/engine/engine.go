@@ -284,8 +284,9 @@ func (e *Engine) Run(ev Event) []Output {
 	}
 }
 
-// Enabled lists the internal events that may happen now, in a fixed order: pipes before endpoints,
-// by index. Timers are not among them, nor table writes; recycle is there once, to the furthest.
+// Enabled lists the internal events that may happen now, in a fixed order: pipes (binding, error,
+// release, recycle), then advance, then send or resend, then ack_out, each by index. Timers and table
+// writes are not among them; recycle is there once a pipe, to the furthest.
 func (e *Engine) Enabled() []Event {
 	var evs []Event
 	for ev := range e.enabled() {
@@ -309,7 +310,17 @@ func (e *Engine) enabled() iter.Seq[Event] {
 			}
 		}
 		for i := range e.endpoints {
-			if !e.enabledEndpoint(i, yield) {
+			if e.canAdvance(i) && !yield(Event{Cause: spec.CauseAdvance, Endpoint: i}) {
+				return
+			}
+		}
+		for i := range e.endpoints {
+			if e.canSend(i) && !yield(Event{Cause: e.sendCause(i), Endpoint: i}) {
+				return
+			}
+		}
+		for i := range e.endpoints {
+			if e.canAckOut(i) && !yield(Event{Cause: spec.CauseAckOut, Endpoint: i}) {
 				return
 			}
 		}
@@ -332,25 +343,6 @@ func (e *Engine) enabledPipe(p int, yield func(Event) bool) bool {
 	}
 	if s, ok := e.recycleLimit(p); ok && e.space.Less(st.psnStart, s) {
 		return yield(Event{Cause: spec.CauseRecycle, Pipe: p, PSN: s})
-	}
-	return true
-}
-
-func (e *Engine) enabledEndpoint(i int, yield func(Event) bool) bool {
-	if e.canAdvance(i) && !yield(Event{Cause: spec.CauseAdvance, Endpoint: i}) {
-		return false
-	}
-	if e.canSend(i) {
-		cause := spec.CauseSend
-		if e.isResend(i) {
-			cause = spec.CauseResend
-		}
-		if !yield(Event{Cause: cause, Endpoint: i}) {
-			return false
-		}
-	}
-	if e.canAckOut(i) {
-		return yield(Event{Cause: spec.CauseAckOut, Endpoint: i})
 	}
 	return true
 }
@@ -401,7 +393,7 @@ func (e *Engine) legalEndpoint(ev Event) error {
 			return fmt.Errorf("nothing to send: cursor %v, rnrWait %v, ep_error %v, %s",
 				st.out.cursor, st.out.rnrWait, st.out.failed, e.describePipe(e.outPipe(ev.Endpoint)))
 		}
-		if e.isResend(ev.Endpoint) != (ev.Cause == spec.CauseResend) {
+		if e.sendCause(ev.Endpoint) != ev.Cause {
 			return fmt.Errorf("psn %v with sentMax %v is the other of send and resend", st.out.cursor, st.out.sentMax)
 		}
 	case spec.CauseAckOut:

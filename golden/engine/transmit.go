@@ -132,16 +132,18 @@ func (e *Engine) canSend(i int) bool {
 		e.space.Less(out.cursor, e.pipes[p].nextSend)
 }
 
-// isResend says that what out i sends next has been sent before.
-func (e *Engine) isResend(i int) bool {
-	out := &e.endpoints[i].out
-	return e.space.LessEq(out.cursor, out.sentMax)
+// sendCause tells whether what out i sends next has been sent before.
+func (e *Engine) sendCause(i int) spec.Cause {
+	if out := &e.endpoints[i].out; e.space.LessEq(out.cursor, out.sentMax) {
+		return spec.CauseResend
+	}
+	return spec.CauseSend
 }
 
 // send: the result at the cursor leaves on out i.
 func (e *Engine) send(i int) {
 	p, out := e.outPipe(i), &e.endpoints[i].out
-	again := e.isResend(i)
+	again := e.sendCause(i) == spec.CauseResend
 	k := out.cursor
 	s, _ := e.slotAt(p, k)
 
