@@ -75,6 +75,52 @@ package inc_pkg;
     logic        has_imm;
     logic [31:0] imm;
   } slot_meta_t;
+  localparam int SLOT_META_W = 58;  // bits of slot_meta_t (checked in inc_core)
+
+  // One frame after the table lookups: what the pipe stage decides on.
+  typedef struct packed {
+    logic [7:0]   verdict;    // first wire- or table-stage verdict that applies (ICRC not yet)
+    logic         is_data;
+    logic         is_ack;
+    logic [11:0]  ep;         // endpoint index
+    logic [7:0]   pipe;       // in_pipe of a data frame, out_pipe of an ACK
+    logic [5:0]   in_index;
+    logic [23:0]  psn;
+    logic [7:0]   syndrome;
+    logic [SLOT_META_W-1:0] meta; // slot_meta_t of this contribution (native yosys: no nested types)
+    logic [15:0]  pay_beats;
+    logic [4:0]   n_log2;     // of its pipe
+    logic [3:0]   mtu_log2;
+    logic [15:0]  base_block;
+    logic [6:0]   fan_in;
+    logic [15:0]  ack_every;
+  } lookup_t;
+
+  // A frame the engine has decided to send: small, everything else is looked up when its turn comes.
+  typedef struct packed {
+    logic         is_ack;
+    logic [11:0]  ep;
+    logic [23:0]  psn;
+    logic [7:0]   syndrome;   // ACK frames
+    logic [23:0]  msn;        // ACK frames
+    logic [15:0]  block;      // data frames: first block of the slot
+  } txjob_t;
+
+  // Bytes of an element minus one: the low bits that a payload length must have clear.
+  function automatic logic [2:0] lane_mask(input logic [3:0] dtype);
+    case (dtype)
+      inc_spec_pkg::DTYPE_INT8:     lane_mask = 3'd0;
+      inc_spec_pkg::DTYPE_FLOAT16,
+      inc_spec_pkg::DTYPE_BFLOAT16: lane_mask = 3'd1;
+      inc_spec_pkg::DTYPE_INT64:    lane_mask = 3'd7;
+      default:                      lane_mask = 3'd3;
+    endcase
+  endfunction
+
+  // psn mod N
+  function automatic logic [23:0] slot_of(input logic [23:0] psn, input logic [4:0] n_log2);
+    slot_of = psn & ~(24'hff_ffff << n_log2);
+  endfunction
 
 endpackage
 

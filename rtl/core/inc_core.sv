@@ -1,0 +1,335 @@
+// The engine between parser and deparser: lookup, pipes, aggregation, retransmission, replication.
+//
+// Streams:       s_hdr, s_pay, s_eof from inc_parse; m_hdr, m_pay to inc_deparse; byp_* to inc_bypass;
+//                tbl_* from inc_csr_block (write or read one table entry, answered by tbl_rsp_*).
+// Latency:       see docs/microarchitecture.md. Throughput: one payload beat per clock each way.
+// Back-pressure: the TX side never holds the RX side.
+// Retirement:    ret_tx_* and ret_rx_*: what was done, in commit order (tx before rx in one clock); read by
+//                the co-simulation from outside, left without load in synthesis.
+// Reset:         tables cleared in ENDPOINTS clocks, during which no frame is taken.
+// Parameters:    DATA_W 64..2048; ENDPOINTS 2..4096, PIPES 2..256, powers of two; POOL_KB payload pool, power
+//                of two (each of the two copies); FAN_IN 2..64.
+// Source:        protocol.md 4, 6, 9.
+`default_nettype none
+
+module inc_core #(
+  parameter int DATA_W    = 512,
+  parameter int ENDPOINTS = 64,
+  parameter int PIPES     = 16,
+  parameter int POOL_KB   = 128,
+  parameter int FAN_IN    = 64
+) (
+  input  wire                   clk,
+  input  wire                   rst,
+  input  wire [31:0]            cfg_tick_clocks,
+
+  input  wire                   s_hdr_valid,
+  output wire                   s_hdr_ready,
+  input  inc_pkg::hdr_t    s_hdr,
+  input  wire                   s_pay_valid,
+  output wire                   s_pay_ready,
+  input  wire [DATA_W-1:0]      s_pay_data,
+  input  wire                   s_pay_last,
+  input  wire                   s_eof_valid,
+  output wire                   s_eof_ready,
+  input  wire [7:0]             s_eof_verdict,
+
+  input  wire                   byp_head_valid,
+  input  wire                   byp_head_fits,
+  output wire                   byp_dec_valid,
+  output wire                   byp_dec_bypass,
+
+  output wire                   m_hdr_valid,
+  input  wire                   m_hdr_ready,
+  output inc_pkg::txhdr_t       m_hdr,
+  output wire                   m_pay_valid,
+  input  wire                   m_pay_ready,
+  output wire [DATA_W-1:0]      m_pay_data,
+  output wire                   m_pay_last,
+
+  input  wire                   tbl_valid,
+  output wire                   tbl_ready,
+  input  wire                   tbl_write,
+  input  wire [3:0]             tbl_id,
+  input  wire [11:0]            tbl_index,
+  input  wire [1023:0]          tbl_wdata,
+  output wire                   tbl_rsp_valid,
+  output wire [1:0]             tbl_rsp_error,
+  output wire [1023:0]          tbl_rsp_rdata,
+
+  output wire                   stat_frame,
+  output wire [7:0]             stat_verdict,
+  output logic [inc_spec_pkg::EVENT_COUNT-1:0] stat_event,
+  output wire [PIPES-1:0]       status_pipe_error,
+
+  output wire                   fault_valid,     // cause of an error, for first-error capture
+  output wire [7:0]             fault_kind,
+  output wire [7:0]             fault_pipe,
+  output wire [11:0]            fault_ep,
+  output wire [23:0]            fault_psn,
+  output wire [31:0]            fault_got,
+  output wire [31:0]            fault_wanted
+);
+
+  localparam int EP_W   = $clog2(ENDPOINTS);
+  localparam int PIPE_W = $clog2(PIPES);
+  localparam int BLOCKS = POOL_KB * 4;
+  localparam int BLK_W  = $clog2(BLOCKS);
+  localparam int BPB    = 2048 / DATA_W;
+  localparam int BEATS  = BLOCKS * BPB;
+  localparam int ADDR_W = $clog2(BEATS);
+
+  // ------------------------------------------------------------------ table requests
+  logic          t_valid_q, t_write_q, t_rsp_q;
+  logic [3:0]    t_id_q;
+  logic [11:0]   t_index_q;
+  logic [1:0]    t_error_q;
+  logic [1023:0] t_data_q;
+  inc_spec_pkg::ep_cfg_t     t_ep;
+  inc_spec_pkg::pipe_cfg_t   t_pipe;
+  inc_spec_pkg::out_list_t   t_out;
+  inc_spec_pkg::ep_rx_t      t_ep_rx;
+  inc_spec_pkg::ep_tx_t      t_ep_tx;
+  inc_spec_pkg::pipe_state_t t_pipe_state;
+  wire t_fire, t_done, t_busy, tables_ready;
+  assign t_ep   = t_data_q[inc_spec_pkg::EP_CFG_W-1:0];
+  assign t_pipe = t_data_q[inc_spec_pkg::PIPE_CFG_W-1:0];
+  assign t_out  = t_data_q[inc_spec_pkg::OUT_LIST_W-1:0];
+  wire t_is_ep   = t_id_q == inc_spec_pkg::TABLE_EP_CFG;
+  wire t_is_pipe = t_id_q == inc_spec_pkg::TABLE_PIPE_CFG;
+  wire t_is_out  = t_id_q == inc_spec_pkg::TABLE_OUT_LIST;
+  wire t_is_rx   = t_id_q == inc_spec_pkg::TABLE_EP_RX;
+  wire t_is_tx   = t_id_q == inc_spec_pkg::TABLE_EP_TX;
+  wire t_is_ps   = t_id_q == inc_spec_pkg::TABLE_PIPE_STATE;
+  wire [11:0] t_limit = t_is_out ? 12'(2*ENDPOINTS-1)
+                      : (t_is_pipe || t_is_ps) ? 12'(PIPES-1) : 12'(ENDPOINTS-1);
+  wire t_bad_table = t_write_q ? !(t_is_ep || t_is_pipe || t_is_out)
+                               : !(t_is_rx || t_is_tx || t_is_ps);
+  wire t_bad_index = t_index_q > t_limit;
+  wire t_go        = t_valid_q && !t_bad_table && !t_bad_index && tables_ready;
+  assign tbl_ready     = !t_valid_q && !t_rsp_q;
+  assign tbl_rsp_valid = t_rsp_q;
+  assign tbl_rsp_error = t_error_q;
+  assign tbl_rsp_rdata = t_data_q;
+
+  always_ff @(posedge clk) begin
+    t_rsp_q <= 1'b0;
+    if (tbl_valid && tbl_ready) begin
+      t_valid_q <= 1'b1;
+      t_write_q <= tbl_write;
+      t_id_q    <= tbl_id;
+      t_index_q <= tbl_index;
+      t_data_q  <= tbl_wdata;
+    end
+    if (t_valid_q && (t_bad_table || t_bad_index)) begin
+      t_valid_q <= 1'b0;
+      t_rsp_q   <= 1'b1;
+      t_error_q <= t_bad_table ? inc_spec_pkg::TABLE_ERROR_BAD_TABLE
+                               : inc_spec_pkg::TABLE_ERROR_BAD_INDEX;
+    end
+    if (t_done) begin
+      t_valid_q <= 1'b0;
+      t_rsp_q   <= 1'b1;
+      t_error_q <= t_busy ? inc_spec_pkg::TABLE_ERROR_BUSY : inc_spec_pkg::TABLE_ERROR_NONE;
+      if (!t_write_q) begin
+        t_data_q <= '0;
+        if (t_is_rx) t_data_q[inc_spec_pkg::EP_RX_W-1:0] <= t_ep_rx;
+        if (t_is_tx) t_data_q[inc_spec_pkg::EP_TX_W-1:0] <= t_ep_tx;
+        if (t_is_ps) t_data_q[inc_spec_pkg::PIPE_STATE_W-1:0] <= t_pipe_state;
+      end
+    end
+    if (rst) begin
+      t_valid_q <= 1'b0;
+      t_rsp_q   <= 1'b0;
+    end
+  end
+
+  // ------------------------------------------------------------------ lookup
+  wire                     lk_valid, lk_ready, lk_idle, lk_hold;
+  inc_pkg::lookup_t        lk;
+  wire                     ep_rd_en;
+  wire [EP_W-1:0]          ep_rd_index;
+  inc_spec_pkg::ep_cfg_t   ep_rd;
+  wire [PIPE_W-1:0]        op_cfg_pipe, tx_cfg_pipe;
+  inc_spec_pkg::pipe_cfg_t op_cfg, tx_cfg;
+
+  inc_lookup_table #(.ENDPOINTS(ENDPOINTS), .PIPES(PIPES)) u_lookup (
+    .clk(clk), .rst(rst),
+    .cfg_ep_wr(t_fire && t_is_ep), .cfg_ep_index(t_index_q[EP_W-1:0]), .cfg_ep_data(t_ep),
+    .cfg_pipe_wr(t_fire && t_is_pipe), .cfg_pipe_index(t_index_q[PIPE_W-1:0]),
+    .cfg_pipe_data(t_pipe),
+    .hold(lk_hold), .idle(lk_idle), .ready_o(tables_ready),
+    .s_hdr_valid(s_hdr_valid), .s_hdr_ready(s_hdr_ready), .s_hdr(s_hdr),
+    .m_lk_valid(lk_valid), .m_lk_ready(lk_ready), .m_lk(lk),
+    .tx_rd_en(ep_rd_en), .tx_rd_index(ep_rd_index), .tx_rd_data(ep_rd),
+    .op_pipe_index(op_cfg_pipe), .op_pipe_cfg(op_cfg),
+    .tx_pipe_index(tx_cfg_pipe), .tx_pipe_cfg(tx_cfg));
+
+  // ------------------------------------------------------------------ pipes
+  wire                  agg_valid, agg_start, agg_bank;
+  wire [ADDR_W-1:0]     agg_addr;
+  wire [DATA_W-1:0]     agg_data;
+  wire                  ack_valid, ack_done;
+  wire [EP_W-1:0]       ack_ep;
+  wire [PIPE_W-1:0]     ack_pipe;
+  wire [23:0]           ack_psn;
+  wire [7:0]            ack_syndrome, ack_verdict;
+  wire [31:0]           ack_frame;
+  wire [PIPES-1:0]      live, pipe_error;
+  wire [24*PIPES-1:0]   next_send;
+  wire                  min_valid, err_valid;
+  wire [PIPE_W-1:0]     min_pipe, err_pipe;
+  wire [23:0]           min_psn;
+  wire                  aj_valid, aj_ready, sj_valid, sj_ready;
+  inc_pkg::txjob_t      aj, sj;
+  logic [31:0]          job_number_q;
+  wire                  job_granted, job_done;
+  wire                  slot_rd_en, slot_flip;
+  wire [BLK_W-1:0]      slot_rd_block;
+  inc_pkg::slot_meta_t  slot_meta;
+  wire                  tx_idle;
+  wire                  ret_rx_valid, ret_tx_valid;
+  inc_spec_pkg::record_t ret_rx_rec, ret_tx_rec;
+  assign status_pipe_error = pipe_error;
+
+  // An error of a contribution and one of an out in the same clock: the first is kept by the register
+  // block, the contribution's, because it is what makes a sum wrong.
+  wire [inc_spec_pkg::EVENT_COUNT-1:0] event_rx, event_tx;
+  wire         frx_valid, ftx_valid;
+  wire [7:0]   frx_kind, ftx_kind, frx_pipe;
+  wire [11:0]  frx_ep, ftx_ep;
+  wire [23:0]  frx_psn, ftx_psn;
+  wire [31:0]  frx_got, ftx_got, frx_wanted, ftx_wanted;
+  assign fault_valid  = frx_valid || ftx_valid;
+  assign fault_kind   = frx_valid ? frx_kind : ftx_kind;
+  assign fault_pipe   = frx_valid ? frx_pipe : 8'(err_pipe);
+  assign fault_ep     = frx_valid ? frx_ep : ftx_ep;
+  assign fault_psn    = frx_valid ? frx_psn : ftx_psn;
+  assign fault_got    = frx_valid ? frx_got : ftx_got;
+  assign fault_wanted = frx_valid ? frx_wanted : ftx_wanted;
+  always_comb begin
+    stat_event = event_rx | event_tx;
+    if (t_valid_q && (t_bad_table || t_bad_index))
+      stat_event[inc_spec_pkg::EVENT_TABLE_REFUSED] = 1'b1;
+  end
+
+  inc_pipe #(.DATA_W(DATA_W), .ENDPOINTS(ENDPOINTS), .PIPES(PIPES), .BLOCKS(BLOCKS),
+             .FAN_IN(FAN_IN)) u_pipe (
+    .clk(clk), .rst(rst),
+    .lk_valid(lk_valid), .lk_ready(lk_ready), .lk(lk), .lk_idle(lk_idle), .lk_hold(lk_hold),
+    .pay_valid(s_pay_valid), .pay_ready(s_pay_ready), .pay_data(s_pay_data), .pay_last(s_pay_last),
+    .eof_valid(s_eof_valid), .eof_ready(s_eof_ready), .eof_verdict(s_eof_verdict),
+    .byp_head_valid(byp_head_valid), .byp_head_fits(byp_head_fits),
+    .byp_dec_valid(byp_dec_valid), .byp_dec_bypass(byp_dec_bypass),
+    .agg_valid(agg_valid), .agg_start(agg_start), .agg_bank(agg_bank), .agg_addr(agg_addr),
+    .agg_data(agg_data),
+    .ack_valid(ack_valid), .ack_ep(ack_ep), .ack_pipe(ack_pipe), .ack_psn(ack_psn),
+    .ack_syndrome(ack_syndrome), .ack_frame(ack_frame), .ack_done(ack_done),
+    .ack_verdict(ack_verdict),
+    .live(live), .pipe_error(pipe_error), .next_send(next_send),
+    .min_valid(min_valid), .min_pipe(min_pipe), .min_psn(min_psn),
+    .err_valid(err_valid), .err_pipe(err_pipe),
+    .job_valid(aj_valid), .job_ready(aj_ready), .job(aj), .job_number(job_number_q),
+    .job_granted(job_granted), .job_done(job_done),
+    .tx_slot_en(slot_rd_en), .tx_slot_block(slot_rd_block), .tx_slot_meta(slot_meta),
+    .tx_slot_flip(slot_flip),
+    .tbl_valid(t_go), .tbl_write(t_write_q), .tbl_id(t_id_q), .tbl_index(t_index_q),
+    .tbl_ep(t_ep), .tbl_pipe(t_pipe), .tx_idle(tx_idle),
+    .tbl_fire(t_fire), .tbl_done(t_done), .tbl_busy(t_busy),
+    .tbl_ep_rx(t_ep_rx), .tbl_pipe_state(t_pipe_state),
+    .cfg_pipe(op_cfg_pipe), .cfg(op_cfg),
+    .stat_frame(stat_frame), .stat_verdict(stat_verdict), .stat_event(event_rx),
+    .fault_valid(frx_valid), .fault_kind(frx_kind), .fault_ep(frx_ep), .fault_pipe(frx_pipe),
+    .fault_psn(frx_psn), .fault_got(frx_got), .fault_wanted(frx_wanted),
+    .ret_valid(ret_rx_valid), .ret_rec(ret_rx_rec));
+
+  inc_retransmission #(.ENDPOINTS(ENDPOINTS), .PIPES(PIPES)) u_retransmission (
+    .clk(clk), .rst(rst), .tick_clocks(cfg_tick_clocks),
+    .hold(t_go), .idle(tx_idle),
+    .init_ep(t_fire && t_is_ep), .init_ep_index(t_index_q[EP_W-1:0]), .init_ep_psn(t_ep.psn0),
+    .init_pipe(t_fire && t_is_pipe),
+    .out_wr(t_fire && t_is_out), .out_wr_index(t_index_q), .out_wr_ep(t_out.endpoint),
+    .rd_ep(t_index_q[EP_W-1:0]), .rd_state(t_ep_tx),
+    .live(live), .pipe_error(pipe_error), .next_send(next_send),
+    .cfg_pipe(tx_cfg_pipe), .cfg(tx_cfg),
+    .ack_valid(ack_valid), .ack_ep(ack_ep), .ack_pipe(ack_pipe), .ack_psn(ack_psn),
+    .ack_syndrome(ack_syndrome), .ack_frame(ack_frame), .ack_done(ack_done),
+    .ack_verdict(ack_verdict),
+    .job_valid(sj_valid), .job_ready(sj_ready), .job(sj), .job_number(job_number_q),
+    .min_valid(min_valid), .min_pipe(min_pipe), .min_psn(min_psn),
+    .err_valid(err_valid), .err_pipe(err_pipe),
+    .fault_valid(ftx_valid), .fault_kind(ftx_kind), .fault_ep(ftx_ep), .fault_psn(ftx_psn),
+    .fault_got(ftx_got), .fault_wanted(ftx_wanted), .stat_event(event_tx),
+    .ret_valid(ret_tx_valid), .ret_rec(ret_tx_rec));
+
+  // ------------------------------------------------------------------ sending: ACKs and results in turn
+  wire             jf_ready, jf_valid, j_ready;
+  inc_pkg::txjob_t jf_in, j;
+  logic            turn_q;                       // 1: a result goes before an ACK
+  assign sj_ready    = jf_ready && (turn_q || !aj_valid);
+  assign aj_ready    = jf_ready && (!turn_q || !sj_valid);
+  wire   sj_go       = sj_valid && sj_ready;
+  wire   aj_go       = aj_valid && aj_ready;
+  assign job_granted = sj_go || aj_go;
+  assign jf_in       = sj_go ? sj : aj;
+
+  always_ff @(posedge clk) begin
+    if (sj_go) turn_q <= 1'b0;
+    if (aj_go) turn_q <= 1'b1;
+    if (job_granted) job_number_q <= job_number_q + 32'd1;
+    if (rst) begin
+      turn_q       <= 1'b0;
+      job_number_q <= '0;
+    end
+`ifdef INC_ASSERT
+    if (!rst) assert (!(sj_go && aj_go));
+`endif
+  end
+
+  wire [2:0] jf_count;
+  inc_fifo #(.DATA_W($bits(jf_in)), .DEPTH(4)) u_jobs (
+    .clk(clk), .rst(rst), .s_valid(job_granted), .s_ready(jf_ready), .s_data(jf_in),
+    .m_valid(jf_valid), .m_ready(j_ready), .m_data(j), .count(jf_count));
+
+  wire              rd_valid, rd_ready, rd_bank;
+  wire [ADDR_W-1:0] rd_addr;
+  wire [15:0]       rd_beats;
+  inc_translate_header #(.DATA_W(DATA_W), .ENDPOINTS(ENDPOINTS), .BLOCKS(BLOCKS)) u_translate (
+    .clk(clk), .rst(rst),
+    .s_job_valid(jf_valid), .s_job_ready(j_ready), .s_job(j),
+    .ep_rd_en(ep_rd_en), .ep_rd_index(ep_rd_index), .ep(ep_rd),
+    .slot_rd_en(slot_rd_en), .slot_rd_block(slot_rd_block), .slot_meta(slot_meta),
+    .slot_flip(slot_flip),
+    .m_hdr_valid(m_hdr_valid), .m_hdr_ready(m_hdr_ready), .m_hdr(m_hdr),
+    .m_rd_valid(rd_valid), .m_rd_ready(rd_ready), .m_rd_bank(rd_bank), .m_rd_addr(rd_addr),
+    .m_rd_beats(rd_beats));
+
+  wire              tx_valid, tx_ready, tx_bank, tx_rd_valid;
+  wire [ADDR_W-1:0] tx_addr;
+  wire [DATA_W-1:0] tx_rd_data;
+  inc_replicate_data #(.DATA_W(DATA_W), .ADDR_W(ADDR_W)) u_replicate (
+    .clk(clk), .rst(rst),
+    .s_rd_valid(rd_valid), .s_rd_ready(rd_ready), .s_rd_bank(rd_bank), .s_rd_addr(rd_addr),
+    .s_rd_beats(rd_beats), .done(job_done),
+    .tx_valid(tx_valid), .tx_ready(tx_ready), .tx_bank(tx_bank), .tx_addr(tx_addr),
+    .tx_rd_valid(tx_rd_valid), .tx_rd_data(tx_rd_data),
+    .m_pay_valid(m_pay_valid), .m_pay_ready(m_pay_ready), .m_pay_data(m_pay_data),
+    .m_pay_last(m_pay_last));
+
+  inc_aggregate_data #(.DATA_W(DATA_W), .DEPTH(BEATS)) u_aggregate (
+    .clk(clk), .rst(rst),
+    .s_valid(agg_valid), .s_start(agg_start), .s_bank(agg_bank), .s_addr(agg_addr),
+    .s_data(agg_data),
+    .tx_valid(tx_valid), .tx_ready(tx_ready), .tx_bank(tx_bank), .tx_addr(tx_addr),
+    .tx_rd_valid(tx_rd_valid), .tx_rd_data(tx_rd_data));
+
+  initial begin
+    if ($bits(slot_meta) != inc_pkg::SLOT_META_W) $error("inc_pkg::SLOT_META_W is not $bits of slot_meta_t");
+  end
+
+  wire unused_ok = &{1'b0, jf_count, t_out, t_index_q, ret_rx_valid, ret_rx_rec, ret_tx_valid,
+                     ret_tx_rec};
+
+endmodule
+
+`default_nettype wire

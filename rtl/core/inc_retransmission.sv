@@ -1,0 +1,385 @@
+// Retransmission: cursors, timers and the walk that serves the outs in turn.
+//
+// One operation at a time on one out-endpoint: an ACK from ReceiveAck, or the visit of the walk. The walk
+// goes round the outs of every live pipe; a visit does the first that applies: expire the timer, end
+// an RNR wait, send the PSN at the cursor. Nothing fresh can pass the cursor, so resends are only a
+// cursor that went back. A visit that may send but finds no room waits there (so no out starves). Each full walk over a
+// pipe also yields min(lastAcked)+1 for RecycleBuffer.
+//
+// Streams:       ack_* request, ack_done one clock with ack_verdict; job_* out (txjob_t).
+// Latency:       ACK to state written: 2 clocks. Throughput: one operation per 2 clocks.
+// Back-pressure: job_ready low stops sending only.
+// Timers:        now counts ticks of tick_clocks clocks; an expiry is never early and late by at
+//                most one tick and one walk.
+// Retirement:    ret_* one record in the clock an operation changes state.
+// Reset:         no live pipe; endpoint state is unknown until init_ep.
+// Parameters:    ENDPOINTS, PIPES powers of two.
+// Source:        protocol.md 6 (sending, timers); hardware.md trap 6.
+`default_nettype none
+
+module inc_retransmission #(
+  parameter int ENDPOINTS = 64,
+  parameter int PIPES     = 16,
+  parameter int EP_W      = $clog2(ENDPOINTS),
+  parameter int PIPE_W    = $clog2(PIPES)
+) (
+  input  wire                          clk,
+  input  wire                          rst,
+  input  wire [31:0]                   tick_clocks,
+
+  // table writes
+  input  wire                          hold,          // begin no visit
+  output wire                          idle,
+  input  wire                          init_ep,
+  input  wire [EP_W-1:0]               init_ep_index,
+  input  wire [23:0]                   init_ep_psn,
+  input  wire                          init_pipe,     // forget the walk
+  input  wire                          out_wr,
+  input  wire [11:0]                   out_wr_index,
+  input  wire [11:0]                   out_wr_ep,
+  input  wire [EP_W-1:0]               rd_ep,         // combinational read-back while idle
+  output inc_spec_pkg::ep_tx_t         rd_state,
+
+  // pipes
+  input  wire [PIPES-1:0]              live,
+  input  wire [PIPES-1:0]              pipe_error,
+  input  wire [24*PIPES-1:0]           next_send,
+  output wire [PIPE_W-1:0]             cfg_pipe,
+  input  inc_spec_pkg::pipe_cfg_t cfg,
+
+  // acknowledgements
+  input  wire                          ack_valid,
+  input  wire [EP_W-1:0]               ack_ep,
+  input  wire [PIPE_W-1:0]             ack_pipe,
+  input  wire [23:0]                   ack_psn,
+  input  wire [7:0]                    ack_syndrome,
+  input  wire [31:0]                   ack_frame,
+  output wire                          ack_done,
+  output wire [7:0]                    ack_verdict,
+
+  // frames to send
+  output wire                          job_valid,
+  input  wire                          job_ready,
+  output inc_pkg::txjob_t              job,
+  input  wire [31:0]                   job_number,
+
+  // to RecycleBuffer and Pipe
+  output wire                          min_valid,
+  output wire [PIPE_W-1:0]             min_pipe,
+  output wire [23:0]                   min_psn,
+  output wire                          err_valid,     // an out of err_pipe went to error
+  output wire [PIPE_W-1:0]             err_pipe,
+
+  output wire                          fault_valid,   // what put an endpoint in error
+  output wire [7:0]                    fault_kind,
+  output wire [11:0]                   fault_ep,
+  output wire [23:0]                   fault_psn,
+  output wire [31:0]                   fault_got,
+  output wire [31:0]                   fault_wanted,
+  output logic [inc_spec_pkg::EVENT_COUNT-1:0] stat_event,
+  output wire                          ret_valid,
+  output inc_spec_pkg::record_t        ret_rec
+);
+
+  localparam int ST_W = inc_spec_pkg::EP_TX_W;
+
+  // ------------------------------------------------------------------ time
+  logic [31:0] now_q, div_q;
+  wire         tick = div_q >= tick_clocks - 32'd1;
+
+  // ------------------------------------------------------------------ walk
+  // w_*: the next visit, prepared ahead. Pipe cfg and out_list are read for (wp, wi).
+  logic [PIPE_W-1:0] wp_q;
+  logic [6:0]        wi_q;
+  logic              wp_valid_q;
+  logic              v_valid_q;                 // a prepared visit
+  logic [PIPE_W-1:0] v_pipe_q;
+  logic [EP_W-1:0]   v_ep_q;
+  logic              v_first_q, v_last_q;
+  inc_spec_pkg::pipe_cfg_t v_cfg_q;
+
+  wire               fetch_v;
+  wire               next_valid;
+  wire [PIPES-1:0]   next_onehot;
+  wire [PIPE_W-1:0]  next_idx;
+  wire               x_ack_fetch;
+  wire               prep      = wp_valid_q && !x_ack_fetch && (!v_valid_q || fetch_v);
+  wire               wi_last   = wi_q + 7'd1 == cfg.fan_out;
+  wire               next_load = next_valid && !x_ack_fetch && (!wp_valid_q || (prep && wi_last));
+  wire [11:0]        out_ep;
+
+  assign cfg_pipe = x_ack_fetch ? ack_pipe : wp_q;
+
+  inc_rr_arb #(.N(PIPES)) u_next (
+    .clk(clk), .rst(rst), .req(live), .advance(next_load),
+    .grant_valid(next_valid), .grant(next_onehot), .grant_idx(next_idx));
+
+  inc_lutram #(.DATA_W(12), .DEPTH(2*ENDPOINTS)) u_out_list (
+    .clk(clk), .wr_en(out_wr), .wr_addr(out_wr_index[EP_W:0]), .wr_data(out_wr_ep),
+    .rd_addr(cfg.out_base[EP_W:0] + (EP_W+1)'(wi_q)), .rd_data(out_ep));
+
+  // ------------------------------------------------------------------ operation
+  logic                    x_valid_q;           // execute stage
+  logic                    x_ack_q;
+  logic [EP_W-1:0]         x_ep_q;
+  logic [PIPE_W-1:0]       x_pipe_q;
+  logic                    x_first_q, x_last_q;
+  inc_spec_pkg::ep_tx_t    x_st_q;
+  logic [31:0]             x_deadline_q;
+  inc_spec_pkg::pipe_cfg_t x_cfg_q;
+  logic [23:0]             x_next_q;
+
+  // A visit that waits for room to send makes way for an ACK (an engine never holds its input because
+  // its output is full) and is taken up again after it: r_*.
+  logic                    r_valid_q;
+  logic [EP_W-1:0]         r_ep_q;
+  logic [PIPE_W-1:0]       r_pipe_q;
+  logic                    r_first_q, r_last_q;
+  inc_spec_pkg::pipe_cfg_t r_cfg_q;
+
+  wire x_free      = !x_valid_q;
+  wire fetch_r     = x_free && !ack_valid && !hold && r_valid_q;
+  assign x_ack_fetch = x_free && ack_valid;
+  assign fetch_v     = x_free && !ack_valid && !hold && !r_valid_q && v_valid_q;
+  wire [EP_W-1:0]   f_ep   = x_ack_fetch ? ack_ep   : r_valid_q ? r_ep_q   : v_ep_q;
+  wire [PIPE_W-1:0] f_pipe = x_ack_fetch ? ack_pipe : r_valid_q ? r_pipe_q : v_pipe_q;
+
+  wire                  wr_en;
+  wire [EP_W-1:0]       wr_ep;
+  inc_spec_pkg::ep_tx_t wr_st;
+  wire [31:0]           wr_deadline;
+  wire [2*(ST_W+32)-1:0] st_rdata;
+
+  inc_lutram #(.DATA_W(ST_W+32), .DEPTH(ENDPOINTS), .R(2)) u_state (
+    .clk(clk), .wr_en(wr_en), .wr_addr(wr_ep), .wr_data({wr_deadline, wr_st}),
+    .rd_addr({rd_ep, f_ep}), .rd_data(st_rdata));
+  assign rd_state = st_rdata[(ST_W+32) +: ST_W];
+
+  inc_spec_pkg::ep_tx_t a_st;
+  logic [7:0]           a_verdict;
+  logic                 a_restart, a_rnr;
+  inc_receive_ack u_ack (
+    .st(x_st_q), .psn(ack_psn), .syndrome(ack_syndrome),
+    .st_d(a_st), .verdict(a_verdict), .restart(a_restart), .rnr_start(a_rnr));
+
+  wire [31:0] overdue  = now_q - x_deadline_q;            // >= 0: the deadline has passed
+  wire        expired  = !overdue[31];
+  wire        do_timer = x_valid_q && !x_ack_q && x_st_q.timer_armed && expired;
+  wire        do_rnr   = x_valid_q && !x_ack_q && x_st_q.rnr_wait && expired;
+  wire [23:0] sendable = x_next_q - x_st_q.cursor;        // > 0: results are waiting
+  wire [23:0] fresh_d  = x_st_q.sent_max - x_st_q.cursor; // >= 0: sent before
+  wire        resend   = !fresh_d[23];
+  wire        may_send = x_valid_q && !x_ack_q && !do_timer && !x_st_q.rnr_wait && !x_st_q.ep_error
+                         && !pipe_error[x_pipe_q] && live[x_pipe_q]
+                         && !sendable[23] && sendable != 24'd0;
+  wire        do_send  = may_send && job_ready;
+  wire        out_of_tries = x_st_q.retries == x_cfg_q.retries;
+
+  wire x_done  = x_valid_q && (!may_send || job_ready);
+  wire x_abort = may_send && !job_ready && (ack_valid || hold);
+  assign job_valid = may_send;
+
+  wire [23:0] slot_send = inc_pkg::slot_of(x_st_q.cursor, x_cfg_q.n_log2);
+  always_comb begin
+    job        = '0;
+    job.ep     = 12'(x_ep_q);
+    job.psn    = x_st_q.cursor;
+    job.block  = x_cfg_q.base_block + 16'(slot_send << (x_cfg_q.mtu_log2 - 4'd8));
+  end
+
+  // one tick more than asked: the current one is partly over, and early is forbidden
+  wire [3:0]  tries      = x_ack_q ? a_st.retries : x_st_q.retries;
+  wire [3:0]  tries_max  = {1'b0, x_cfg_q.backoff_max};
+  wire [3:0]  doublings  = tries > tries_max ? tries_max : tries;
+  wire [31:0] timeout_at = now_q + 32'd1 + (32'(x_cfg_q.timeout) << doublings);
+  wire [31:0] rnr_at     = now_q + 32'd1 + 32'(inc_spec_pkg::rnr_ticks(ack_syndrome[4:0]));
+
+  inc_spec_pkg::ep_tx_t x_st_d;
+  logic [31:0]          x_deadline_d;
+  logic                 x_change;
+  always_comb begin
+    x_st_d       = x_st_q;
+    x_deadline_d = x_deadline_q;
+    x_change     = 1'b0;
+    if (x_ack_q) begin
+      x_change = x_valid_q && a_verdict == inc_spec_pkg::VERDICT_OK;
+      x_st_d   = a_st;
+      if (a_restart) x_deadline_d = timeout_at;
+      if (a_rnr)     x_deadline_d = rnr_at;
+    end else if (do_timer) begin
+      x_change           = 1'b1;
+      x_st_d.timer_armed = 1'b0;
+      x_st_d.retries     = x_st_q.retries + 4'd1;
+      if (out_of_tries) x_st_d.ep_error = 1'b1;
+      else              x_st_d.cursor   = x_st_q.last_acked + 24'd1;
+    end else if (do_rnr) begin
+      x_change        = 1'b1;
+      x_st_d.rnr_wait = 1'b0;
+    end else if (do_send) begin
+      x_change      = 1'b1;
+      x_st_d.cursor = x_st_q.cursor + 24'd1;
+      if (!resend) x_st_d.sent_max = x_st_q.cursor;
+      if (!x_st_q.timer_armed) begin
+        x_st_d.timer_armed = 1'b1;
+        x_deadline_d       = timeout_at;
+      end
+    end
+  end
+
+  inc_spec_pkg::ep_tx_t init_st;
+  always_comb begin
+    init_st            = '0;
+    init_st.last_acked = init_ep_psn - 24'd1;
+    init_st.cursor     = init_ep_psn;
+    init_st.sent_max   = init_ep_psn - 24'd1;
+  end
+
+  assign wr_en       = init_ep || x_change;
+  assign wr_ep       = init_ep ? init_ep_index : x_ep_q;
+  assign wr_st       = init_ep ? init_st : x_st_d;
+  assign wr_deadline = x_deadline_d;
+
+  assign ack_done    = x_valid_q && x_ack_q;
+  assign ack_verdict = a_verdict;
+  assign err_valid   = x_change && x_st_d.ep_error && !x_st_q.ep_error;
+  assign err_pipe    = x_pipe_q;
+
+  assign fault_valid  = err_valid;
+  assign fault_kind   = do_timer ? inc_spec_pkg::ERROR_KIND_RETRIES
+                                 : inc_spec_pkg::ERROR_KIND_FATAL_NAK;
+  assign fault_ep     = 12'(x_ep_q);
+  assign fault_psn    = do_timer ? x_st_q.last_acked + 24'd1 : ack_psn;
+  assign fault_got    = do_timer ? 32'(x_st_d.retries) : 32'(ack_syndrome);
+  assign fault_wanted = do_timer ? 32'(x_cfg_q.retries) : 32'h0000_001f;
+
+  wire a_ok = x_valid_q && x_ack_q && a_verdict == inc_spec_pkg::VERDICT_OK;
+  always_comb begin
+    stat_event = '0;
+    stat_event[inc_spec_pkg::EVENT_RX_ACK]     = a_ok && ack_syndrome[7:5] == 3'b000;
+    stat_event[inc_spec_pkg::EVENT_RX_RNR]     = a_ok && ack_syndrome[7:5] == 3'b001;
+    stat_event[inc_spec_pkg::EVENT_RX_NAK]     = a_ok && ack_syndrome[7:5] == 3'b011;
+    stat_event[inc_spec_pkg::EVENT_TX_DATA]    = do_send && !resend;
+    stat_event[inc_spec_pkg::EVENT_TX_RESEND]  = do_send && resend;
+    stat_event[inc_spec_pkg::EVENT_TIMER]      = do_timer;
+    stat_event[inc_spec_pkg::EVENT_RNR_EXPIRY] = do_rnr;
+    stat_event[inc_spec_pkg::EVENT_EP_ERROR]   = err_valid;
+  end
+  assign idle        = !x_valid_q;
+
+  // ------------------------------------------------------------------ minimum of a walk
+  logic [23:0] min_q;
+  logic        min_ok_q;                        // the walk began at the first out
+  wire  [23:0] past     = x_st_q.last_acked + 24'd1;
+  wire  [23:0] below    = past - min_q;         // < 0: a new minimum
+  wire         take_min = x_done && !x_ack_q;
+  wire  [23:0] min_d    = (x_first_q || below[23]) ? past : min_q;
+  assign min_valid = take_min && x_last_q && (x_first_q || min_ok_q) && live[x_pipe_q];
+  assign min_pipe  = x_pipe_q;
+  assign min_psn   = min_d;
+
+  always_ff @(posedge clk) begin
+    div_q <= tick ? 32'd0 : div_q + 32'd1;
+    if (tick) now_q <= now_q + 32'd1;
+
+    if (fetch_v) v_valid_q <= 1'b0;
+    if (fetch_r) r_valid_q <= 1'b0;
+    if (prep) begin
+      v_valid_q <= 1'b1;
+      v_pipe_q  <= wp_q;
+      v_ep_q    <= out_ep[EP_W-1:0];
+      v_first_q <= wi_q == 7'd0;
+      v_last_q  <= wi_last;
+      v_cfg_q   <= cfg;
+      wi_q      <= wi_last ? 7'd0 : wi_q + 7'd1;
+      if (wi_last) wp_valid_q <= 1'b0;
+    end
+    if (next_load) begin
+      wp_valid_q <= 1'b1;
+      wp_q       <= next_idx;
+      wi_q       <= 7'd0;
+    end
+    if (wp_valid_q && !live[wp_q]) wp_valid_q <= 1'b0;
+
+    if (x_done) x_valid_q <= 1'b0;
+    if (x_abort) begin
+      x_valid_q <= 1'b0;
+      r_valid_q <= 1'b1;
+      r_ep_q    <= x_ep_q;
+      r_pipe_q  <= x_pipe_q;
+      r_first_q <= x_first_q;
+      r_last_q  <= x_last_q;
+      r_cfg_q   <= x_cfg_q;
+    end
+    if (x_ack_fetch || fetch_v || fetch_r) begin
+      x_valid_q <= 1'b1;
+      x_ack_q   <= x_ack_fetch;
+      x_ep_q    <= f_ep;
+      x_pipe_q  <= f_pipe;
+      x_first_q <= r_valid_q ? r_first_q : v_first_q;
+      x_last_q  <= r_valid_q ? r_last_q  : v_last_q;
+      {x_deadline_q, x_st_q} <= st_rdata[ST_W+31:0];
+      x_cfg_q   <= x_ack_fetch ? cfg : r_valid_q ? r_cfg_q : v_cfg_q;
+      x_next_q  <= next_send[24*f_pipe +: 24];
+    end
+    if (take_min) begin
+      min_q    <= min_d;
+      min_ok_q <= x_first_q || min_ok_q;
+      if (x_last_q) min_ok_q <= 1'b0;
+    end
+
+    if (init_pipe) begin
+      wp_valid_q <= 1'b0;
+      v_valid_q  <= 1'b0;
+      r_valid_q  <= 1'b0;
+      min_ok_q   <= 1'b0;
+    end
+    if (rst) begin
+      now_q      <= '0;
+      div_q      <= '0;
+      wp_valid_q <= 1'b0;
+      v_valid_q  <= 1'b0;
+      x_valid_q  <= 1'b0;
+      r_valid_q  <= 1'b0;
+      min_ok_q   <= 1'b0;
+    end
+  end
+
+  // ------------------------------------------------------------------ retirement
+  assign ret_valid = x_valid_q && (x_ack_q || x_change);
+  always_comb begin
+    ret_rec          = '0;
+    ret_rec.pipe_id  = 32'(x_pipe_q);
+    ret_rec.endpoint = 32'(x_ep_q);
+    ret_rec.verdict  = 32'(inc_spec_pkg::VERDICT_OK);
+    ret_rec.groups   = 32'd2;
+    if (x_ack_q) begin
+      ret_rec.cause   = ack_syndrome[7:5] == 3'b000 ? 32'(inc_spec_pkg::CAUSE_ACK)
+                                                    : 32'(inc_spec_pkg::CAUSE_NAK);
+      ret_rec.verdict = 32'(a_verdict);
+      ret_rec.frame   = ack_frame;
+      ret_rec.psn     = 32'(ack_psn);
+      ret_rec.slot    = 32'(inc_pkg::slot_of(ack_psn, x_cfg_q.n_log2));
+    end else if (do_timer) begin
+      ret_rec.cause = 32'(inc_spec_pkg::CAUSE_TIMER);
+    end else if (do_rnr) begin
+      ret_rec.cause = 32'(inc_spec_pkg::CAUSE_RNR_EXPIRY);
+    end else begin
+      ret_rec.cause = resend ? 32'(inc_spec_pkg::CAUSE_RESEND) : 32'(inc_spec_pkg::CAUSE_SEND);
+      ret_rec.frame = job_number;
+      ret_rec.psn   = 32'(x_st_q.cursor);
+      ret_rec.slot  = 32'(slot_send);
+    end
+    ret_rec.last_acked  = 32'(x_st_d.last_acked);
+    ret_rec.cursor      = 32'(x_st_d.cursor);
+    ret_rec.sent_max    = 32'(x_st_d.sent_max);
+    ret_rec.retries     = 32'(x_st_d.retries);
+    ret_rec.timer_armed = 32'(x_st_d.timer_armed);
+    ret_rec.rnr_wait    = 32'(x_st_d.rnr_wait);
+    ret_rec.ep_error    = 32'(x_st_d.ep_error);
+  end
+
+  wire unused_ok = &{1'b0, st_rdata, overdue, fresh_d, below, next_onehot, cfg, v_cfg_q, x_cfg_q, out_ep, out_wr_index};
+
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,131 @@
+// TranslateHeader: from a decision to send (txjob_t) to the header of the frame and the place of its payload.
+//
+// Streams:       s_job_* in; m_hdr_* (inc_pkg::txhdr_t) to the deparser; m_rd_* to ReplicateData: first beat of
+//                the slot, bank of its visible copy, beats (0 for an ACK).
+// Latency:       2 clocks: endpoint and slot read; header built.
+// Throughput:    one job per 2 clocks.
+// Back-pressure: a job is held until header and read descriptor are both taken.
+// Reset:         empty.
+// Parameters:    DATA_W 64..2048; ENDPOINTS power of two; BLOCKS of 256 bytes.
+// Source:        protocol.md 3 (headers of what the engine sends); docs/architecture.md.
+`default_nettype none
+
+module inc_translate_header #(
+  parameter int DATA_W    = 512,
+  parameter int ENDPOINTS = 64,
+  parameter int BLOCKS    = 512,
+  parameter int EP_W      = $clog2(ENDPOINTS),
+  parameter int BLK_W     = $clog2(BLOCKS),
+  parameter int BPB       = 2048 / DATA_W,
+  parameter int ADDR_W    = $clog2(BLOCKS * BPB)
+) (
+  input  wire                        clk,
+  input  wire                        rst,
+
+  input  wire                        s_job_valid,
+  output wire                        s_job_ready,
+  input  inc_pkg::txjob_t       s_job,
+
+  output wire                        ep_rd_en,
+  output wire [EP_W-1:0]             ep_rd_index,
+  input  inc_spec_pkg::ep_cfg_t ep,
+  output wire                        slot_rd_en,
+  output wire [BLK_W-1:0]            slot_rd_block,
+  input  inc_pkg::slot_meta_t   slot_meta,
+  input  wire                        slot_flip,
+
+  output wire                        m_hdr_valid,
+  input  wire                        m_hdr_ready,
+  output inc_pkg::txhdr_t            m_hdr,
+  output wire                        m_rd_valid,
+  input  wire                        m_rd_ready,
+  output wire                        m_rd_bank,
+  output wire [ADDR_W-1:0]           m_rd_addr,
+  output wire [15:0]                 m_rd_beats
+);
+
+  localparam int LANES_LOG2 = $clog2(DATA_W / 8);
+
+  logic             read_q;                   // tables answer in this clock
+  inc_pkg::txjob_t  job_q;
+  logic             hdr_valid_q, rd_valid_q;
+  inc_pkg::txhdr_t  hdr_q, hdr_d;
+  logic             bank_q;
+  logic [ADDR_W-1:0] addr_q;
+  logic [15:0]      beats_q, beats_d;
+
+  wire out_free = (!hdr_valid_q || m_hdr_ready) && (!rd_valid_q || m_rd_ready);
+  assign s_job_ready   = !read_q && out_free;
+  wire take            = s_job_valid && s_job_ready;
+  assign ep_rd_en      = take;
+  assign ep_rd_index   = s_job.ep[EP_W-1:0];
+  assign slot_rd_en    = take && !s_job.is_ack;
+  assign slot_rd_block = s_job.block[BLK_W-1:0];
+
+  always_comb begin
+    hdr_d            = '0;
+    hdr_d.port       = {2'b00, ep.port};
+    hdr_d.dmac       = ep.peer_mac;
+    hdr_d.smac       = ep.mac;
+    hdr_d.vlan_valid = ep.vlan_valid;
+    hdr_d.vlan_tci   = ep.vlan_tci;
+    hdr_d.is_v6      = ep.is_v6;
+    hdr_d.sip        = ep.ip;
+    hdr_d.dip        = ep.peer_ip;
+    hdr_d.tos        = ep.tos;
+    hdr_d.ttl        = ep.ttl;
+    hdr_d.udp_sport  = ep.udp_sport;
+    hdr_d.mig_req    = ep.mig_req;
+    hdr_d.pkey       = ep.pkey;
+    hdr_d.dqpn       = ep.peer_qpn;
+    hdr_d.psn        = job_q.psn;
+    beats_d          = 16'd0;
+    if (job_q.is_ack) begin
+      hdr_d.opcode   = inc_spec_pkg::OPCODE_ACKNOWLEDGE;
+      hdr_d.has_aeth = 1'b1;
+      hdr_d.syndrome = job_q.syndrome;
+      hdr_d.msn      = job_q.msn;
+    end else begin
+      hdr_d.opcode   = slot_meta.opcode;
+      hdr_d.se       = slot_meta.se;
+      hdr_d.tos[1:0] = ep.tos[1:0] | {2{slot_meta.ce}};
+      hdr_d.ack_req  = 1'b1;
+      hdr_d.has_imm  = slot_meta.has_imm;
+      hdr_d.imm      = slot_meta.imm;
+      hdr_d.plen     = 16'(slot_meta.plen);
+      beats_d        = 16'((17'(slot_meta.plen) + 17'(DATA_W / 8 - 1)) >> LANES_LOG2);
+    end
+  end
+
+  assign m_hdr_valid = hdr_valid_q;
+  assign m_hdr       = hdr_q;
+  assign m_rd_valid  = rd_valid_q;
+  assign m_rd_bank   = bank_q;
+  assign m_rd_addr   = addr_q;
+  assign m_rd_beats  = beats_q;
+
+  always_ff @(posedge clk) begin
+    read_q <= take;
+    if (take) job_q <= s_job;
+    if (m_hdr_ready) hdr_valid_q <= 1'b0;
+    if (m_rd_ready)  rd_valid_q  <= 1'b0;
+    if (read_q) begin
+      hdr_valid_q <= 1'b1;
+      rd_valid_q  <= 1'b1;
+      hdr_q       <= hdr_d;
+      bank_q      <= slot_flip;
+      addr_q      <= ADDR_W'(job_q.block[BLK_W-1:0]) * ADDR_W'(BPB);
+      beats_q     <= beats_d;
+    end
+    if (rst) begin
+      read_q      <= 1'b0;
+      hdr_valid_q <= 1'b0;
+      rd_valid_q  <= 1'b0;
+    end
+  end
+
+  wire unused_ok = &{1'b0, ep, slot_meta, job_q, s_job};
+
+endmodule
+
+`default_nettype wire
