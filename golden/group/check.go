@@ -280,6 +280,9 @@ func (c *check) endpoints(s int) {
 			c.bad(at(e, "name"), "endpoint %s is neither an in nor an out of a pipe", ep.Name)
 		}
 		if isIn && isOut && sw.Pipes[p].PSN0 != sw.Pipes[q].PSN0 {
+			if !c.d.given(place("/switches/%d/pipes/%d/psn0", s, q)) {
+				p, q = q, p // say it where the file says something
+			}
 			c.bad(place("/switches/%d/pipes/%d/psn0", s, q), "got %#06x, want %#06x as pipe %s: they share endpoint %s, which has one first PSN",
 				sw.Pipes[q].PSN0, sw.Pipes[p].PSN0, sw.Pipes[p].Name, ep.Name)
 		}

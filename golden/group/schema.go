@@ -143,7 +143,11 @@ func (d *document) explain(v *jsonschema.ValidationError) {
 			say("field %s is missing%s", name, describe(property(schema, name)))
 		}
 	case *kind.Type:
-		say("got %s, want %s%s", k.Got, strings.Join(k.Want, " or "), describe(schema))
+		got := k.Got
+		if k.Got == "string" {
+			got = fmt.Sprintf("the string %q", d.text(p))
+		}
+		say("got %s, want %s%s", got, strings.Join(k.Want, " or "), describe(schema))
 	case *kind.Const:
 		say("got %v, want %v", show(k.Got), show(k.Want))
 	case *kind.Enum:

@@ -1,0 +1,188 @@
+package group
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/epic-inc/epic/golden/spec"
+	"github.com/epic-inc/epic/golden/tree"
+)
+
+func TestGenerateShapes(t *testing.T) {
+	for _, shape := range TreeShapes() {
+		for _, collective := range []string{"allreduce", "reduce", "broadcast", "barrier"} {
+			for _, ranks := range []int{2, 3, 4, 5, 9, 31, 32} {
+				o := DefaultOptions()
+				o.Tree, o.Collective, o.Ranks, o.PSN0, o.Loss = shape, collective, ranks, 0xfffff0, 0.01
+				kind, err := tree.ParseCollective(collective)
+				require.NoError(t, err)
+				if kind.HasRoot() {
+					o.RootRank = ranks - 1
+				}
+				g, err := Generate(o)
+				if shape == TreeTwoLevel && ranks == 2 && kind.HasRoot() {
+					assert.ErrorContains(t, err, "ranks: switch root takes no part in "+collective)
+					continue
+				}
+				require.NoError(t, err, "%s %s %d", shape, collective, ranks)
+				tr, err := g.Tree()
+				require.NoError(t, err)
+				assert.Equal(t, ranks, tr.Ranks())
+				wantSwitches := 1
+				if shape == TreeTwoLevel {
+					w := int(math.Ceil(math.Sqrt(float64(ranks))))
+					wantSwitches = 1 + (ranks+w-1)/w
+				}
+				assert.Equal(t, wantSwitches, tr.Switches())
+				for _, sw := range g.Switches {
+					cfg, err := g.EngineConfig(sw.Name)
+					require.NoError(t, err)
+					require.NoError(t, cfg.Validate())
+					rows := map[int]bool{}
+					for e := range cfg.Endpoints {
+						rows[cfg.EntryIndex(e, sw.EndpointEntries)] = true
+						assert.EqualValues(t, 0xfffff0, cfg.Endpoints[e].PSN0)
+					}
+					assert.Len(t, rows, len(cfg.Endpoints), "every endpoint has its own row")
+				}
+				assert.Equal(t, 0.01, g.LinkBetween(RankName(0), g.Switches[len(g.Switches)-1].Name).Loss)
+			}
+		}
+	}
+}
+
+// A group survives being written and read.
+func TestMarshalRoundTrip(t *testing.T) {
+	o := DefaultOptions()
+	o.Ranks, o.Tree, o.Loss, o.Dup, o.DelayNs, o.ClockMHz = 7, TreeTwoLevel, 0.015625, 1e-7, 333.5, 156.25
+	g, err := Generate(o)
+	require.NoError(t, err)
+	vlan, half := uint16(0x2005), 0.5
+	g.Switches[1].Name = "null"
+	g.RootSwitch = "true"
+	g.Switches[0].Name = "true"
+	g.Switches[0].Endpoints[0].VLAN = &vlan
+	g.Switches[0].Endpoints[0].MigReq = true
+	g.Ranks[2].Preset = "strict-nic"
+	g.Links = []LinkEnds{{Ends: [2]string{"rank/0", "null"}, Loss: &half, DelayNs: &half, Gbps: &half, Dup: &half, Reorder: &half}}
+	text, err := g.Marshal()
+	require.NoError(t, err)
+	back, err := Parse("back", text)
+	require.NoError(t, err, "%s", text)
+	assert.Equal(t, g, back)
+	again, err := back.Marshal()
+	require.NoError(t, err)
+	assert.Equal(t, string(text), string(again))
+	for _, f := range []string{captures} {
+		g, err := Load(f)
+		require.NoError(t, err)
+		text, err := g.Marshal()
+		require.NoError(t, err)
+		back, err := Parse("back", text)
+		require.NoError(t, err)
+		assert.Equal(t, g, back)
+	}
+}
+
+func TestGenerateRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		change func(*Options)
+		want   string
+	}{
+		{func(o *Options) { o.Ranks = 1 }, "ranks: got 1, want 2..4096"},
+		{func(o *Options) { o.Ranks = 65 }, "ranks: got 65, so switch root has 65 neighbours, want at most 64"},
+		{func(o *Options) { o.Tree = "star" }, `tree: got "star", want one of single, two-level`},
+		{func(o *Options) { o.Collective = "allgather" }, `collective: got "allgather", want one of allreduce`},
+		{func(o *Options) { o.RootRank = 1 }, "root-rank: got 1 with allreduce, want none"},
+		{func(o *Options) { o.RootRank, o.Collective = 4, "reduce" }, "root-rank: got 4, want 0..3"},
+		{func(o *Options) { o.Mode = 0 }, "mode: got 0, want 1..3"},
+		{func(o *Options) { o.MTU = 1500 }, "mtu: got 1500, want one of 256, 512, 1024, 2048, 4096"},
+		{func(o *Options) { o.MTU = 128 }, "mtu: got 128"},
+		{func(o *Options) { o.MTU = 8192 }, "mtu: got 8192"},
+		{func(o *Options) { o.PSN0 = 1 << 24 }, "psn0: got 0x1000000, want at most 24 bits, 0..0xffffff"},
+		{func(o *Options) { o.Slots = 0 }, "slots: got 0, want a power of two, 2..4194304"},
+		{func(o *Options) { o.Slots = 96 }, "slots: got 96, want a power of two"},
+		{func(o *Options) { o.Slots = 1 << 22 }, "slots: got 4194304 of 1024 bytes in 1 pipes of switch root, want at most 16 MiB"},
+		{func(o *Options) { o.AckEvery = 33 }, "ack-every: got 33, want 1..32"},
+		{func(o *Options) { o.Loss = 1.01 }, "loss: got 1.01, want 0..1"},
+		{func(o *Options) { o.Dup = -0.5 }, "dup: got -0.5, want 0..1"},
+		{func(o *Options) { o.Reorder = math.NaN() }, "reorder: got NaN, want 0..1"},
+		{func(o *Options) { o.Preset = "bsd" }, `preset: got "bsd", want one of`},
+		{func(o *Options) { o.WindowPackets = 15 }, "window: got 15, want at least message-packets, 16"},
+		{func(o *Options) { o.DType = spec.DTypeFloat32 }, "sum of float32 is not supported"},
+	} {
+		o := DefaultOptions()
+		tc.change(&o)
+		_, err := Generate(o)
+		assert.ErrorContains(t, err, tc.want)
+	}
+	var oe *OptionError
+	o := DefaultOptions()
+	o.Slots = 3
+	require.ErrorAs(t, o.Check(), &oe)
+	assert.Equal(t, "slots", oe.Option)
+}
+
+// DefaultOptions must not drift from the defaults of the schema.
+func TestDefaultOptionsAreTheSchemas(t *testing.T) {
+	g, err := Generate(DefaultOptions())
+	require.NoError(t, err)
+	small, err := Parse("two", []byte(two))
+	require.NoError(t, err)
+	assert.Equal(t, small.Mode, g.Mode)
+	assert.Equal(t, small.MTU, g.MTU)
+	assert.Equal(t, small.Clock, g.Clock)
+	assert.Equal(t, small.Timers, g.Timers)
+	assert.Equal(t, small.Link, g.Link)
+	assert.Equal(t, small.Host.Preset, g.Host.Preset)
+	assert.Equal(t, small.Host.MessagePackets, g.Host.MessagePackets)
+}
+
+// The schema is a valid draft 2020-12 schema, and names exactly the fields of the types.
+func TestSchemaIsValidAndNamesTheFields(t *testing.T) {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	require.NoError(t, err)
+	meta := jsonschema.NewCompiler().MustCompile("https://json-schema.org/draft/2020-12/schema")
+	require.NoError(t, meta.Validate(doc))
+
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+		Defs       map[string]struct {
+			Additional *bool                      `json:"additionalProperties"`
+			Properties map[string]json.RawMessage `json:"properties"`
+		} `json:"$defs"`
+	}
+	require.NoError(t, json.Unmarshal(Schema(), &schema))
+	fields := func(v any) (names []string) {
+		for i := range reflect.TypeOf(v).NumField() {
+			if tag := reflect.TypeOf(v).Field(i).Tag.Get("json"); tag != "" {
+				names = append(names, strings.Split(tag, ",")[0])
+			}
+		}
+		return names
+	}
+	keys := func(m map[string]json.RawMessage) (names []string) {
+		for k := range m {
+			names = append(names, k)
+		}
+		return names
+	}
+	assert.ElementsMatch(t, fields(Group{}), keys(schema.Properties))
+	for name, v := range map[string]any{
+		"clock": Clock{}, "timers": Timers{}, "host": Host{}, "link": Link{}, "link_between": LinkEnds{},
+		"switch": Switch{}, "endpoint": Endpoint{}, "pipe": Pipe{}, "rank": Rank{},
+	} {
+		assert.ElementsMatch(t, fields(v), keys(schema.Defs[name].Properties), name)
+		if assert.NotNil(t, schema.Defs[name].Additional, name) {
+			assert.False(t, *schema.Defs[name].Additional, name)
+		}
+	}
+}
