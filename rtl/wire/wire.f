@@ -1,0 +1,6 @@
+// Frames in and out: parse, deparse, ICRC, bypass.
+inc_icrc_pkg.sv
+inc_icrc_check.sv
+inc_icrc_cover.sv
+inc_icrc_gen.sv
+inc_icrc_partial.sv
