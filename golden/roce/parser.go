@@ -47,6 +47,9 @@ func (p *Parser) Decode(frame []byte) ([]gopacket.LayerType, error) {
 	if err == nil && p.parser.Truncated {
 		err = errors.New("a length exceeds the frame")
 	}
+	if n := len(p.found); err == nil && (p.found[n-1] == layers.LayerTypeEthernet || p.found[n-1] == layers.LayerTypeDot1Q) {
+		err = fmt.Errorf("nothing after %v", p.found[n-1])
+	}
 	if err != nil {
 		return p.found, fmt.Errorf("parse frame of %d bytes: %w", len(frame), err)
 	}
