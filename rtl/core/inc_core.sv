@@ -59,7 +59,7 @@ module inc_core #(
 
   output wire                   stat_frame,
   output wire [7:0]             stat_verdict,
-  output logic [inc_spec_pkg::EVENT_COUNT-1:0] stat_event,
+  output wire [inc_spec_pkg::EVENT_COUNT-1:0] stat_event,
   output wire [PIPES-1:0]       status_pipe_error,
 
   output wire                   fault_valid,     // cause of an error, for first-error capture
@@ -80,7 +80,7 @@ module inc_core #(
   localparam int ADDR_W = $clog2(BEATS);
 
   // ------------------------------------------------------------------ table requests
-  logic          t_valid_q, t_write_q, t_rsp_q;
+  logic          t_valid_q, t_write_q, t_read_q, t_rsp_q;
   logic [3:0]    t_id_q;
   logic [11:0]   t_index_q;
   logic [1:0]    t_error_q;
@@ -91,6 +91,14 @@ module inc_core #(
   inc_spec_pkg::ep_rx_t      t_ep_rx;
   inc_spec_pkg::ep_tx_t      t_ep_tx;
   inc_spec_pkg::pipe_state_t t_pipe_state;
+  inc_spec_pkg::pipe_cfg_t   t_pipe_q;
+  inc_spec_pkg::ep_rx_t      t_ep_rx_q;
+  inc_spec_pkg::ep_tx_t      t_ep_tx_q;
+  inc_spec_pkg::pipe_state_t t_pipe_state_q;
+  inc_spec_pkg::ep_cfg_t     ep_rd;
+  inc_spec_pkg::pipe_cfg_t   op_cfg;
+  wire [11:0]    t_out_rd;
+  logic [11:0]   t_out_q;
   wire t_fire, t_done, t_busy, tables_ready;
   assign t_ep   = t_data_q[inc_spec_pkg::EP_CFG_W-1:0];
   assign t_pipe = t_data_q[inc_spec_pkg::PIPE_CFG_W-1:0];
@@ -98,22 +106,29 @@ module inc_core #(
   wire t_is_ep   = t_id_q == inc_spec_pkg::TABLE_EP_CFG;
   wire t_is_pipe = t_id_q == inc_spec_pkg::TABLE_PIPE_CFG;
   wire t_is_out  = t_id_q == inc_spec_pkg::TABLE_OUT_LIST;
-  wire t_is_rx   = t_id_q == inc_spec_pkg::TABLE_EP_RX;
-  wire t_is_tx   = t_id_q == inc_spec_pkg::TABLE_EP_TX;
-  wire t_is_ps   = t_id_q == inc_spec_pkg::TABLE_PIPE_STATE;
-  wire [11:0] t_limit = t_is_out ? 12'(2*ENDPOINTS-1)
-                      : (t_is_pipe || t_is_ps) ? 12'(PIPES-1) : 12'(ENDPOINTS-1);
-  wire t_bad_table = t_write_q ? !(t_is_ep || t_is_pipe || t_is_out)
-                               : !(t_is_rx || t_is_tx || t_is_ps);
-  wire t_bad_index = t_index_q > t_limit;
-  wire t_go        = t_valid_q && !t_bad_table && !t_bad_index && tables_ready;
-  assign tbl_ready     = !t_valid_q && !t_rsp_q;
+  wire t_go      = t_valid_q && tables_ready;
+  assign tbl_ready     = !t_valid_q && !t_read_q && !t_rsp_q;
   assign tbl_rsp_valid = t_rsp_q;
   assign tbl_rsp_error = t_error_q;
   assign tbl_rsp_rdata = t_data_q;
 
+  // A read is answered one clock after its turn: ep_cfg is in block RAM, the rest waits in registers.
+  logic [1023:0] t_rdata;
+  always_comb begin
+    t_rdata = '0;
+    case (t_id_q)
+      inc_spec_pkg::TABLE_EP_CFG:   t_rdata[inc_spec_pkg::EP_CFG_W-1:0]   = ep_rd;
+      inc_spec_pkg::TABLE_PIPE_CFG: t_rdata[inc_spec_pkg::PIPE_CFG_W-1:0] = t_pipe_q;
+      inc_spec_pkg::TABLE_OUT_LIST: t_rdata[inc_spec_pkg::OUT_LIST_W-1:0] = t_out_q;
+      inc_spec_pkg::TABLE_EP_RX:    t_rdata[inc_spec_pkg::EP_RX_W-1:0]    = t_ep_rx_q;
+      inc_spec_pkg::TABLE_EP_TX:    t_rdata[inc_spec_pkg::EP_TX_W-1:0]    = t_ep_tx_q;
+      default: t_rdata[inc_spec_pkg::PIPE_STATE_W-1:0] = t_pipe_state_q;
+    endcase
+  end
+
   always_ff @(posedge clk) begin
-    t_rsp_q <= 1'b0;
+    t_rsp_q  <= 1'b0;
+    t_read_q <= 1'b0;
     if (tbl_valid && tbl_ready) begin
       t_valid_q <= 1'b1;
       t_write_q <= tbl_write;
@@ -121,25 +136,24 @@ module inc_core #(
       t_index_q <= tbl_index;
       t_data_q  <= tbl_wdata;
     end
-    if (t_valid_q && (t_bad_table || t_bad_index)) begin
-      t_valid_q <= 1'b0;
-      t_rsp_q   <= 1'b1;
-      t_error_q <= t_bad_table ? inc_spec_pkg::TABLE_ERROR_BAD_TABLE
-                               : inc_spec_pkg::TABLE_ERROR_BAD_INDEX;
-    end
     if (t_done) begin
-      t_valid_q <= 1'b0;
-      t_rsp_q   <= 1'b1;
-      t_error_q <= t_busy ? inc_spec_pkg::TABLE_ERROR_BUSY : inc_spec_pkg::TABLE_ERROR_NONE;
-      if (!t_write_q) begin
-        t_data_q <= '0;
-        if (t_is_rx) t_data_q[inc_spec_pkg::EP_RX_W-1:0] <= t_ep_rx;
-        if (t_is_tx) t_data_q[inc_spec_pkg::EP_TX_W-1:0] <= t_ep_tx;
-        if (t_is_ps) t_data_q[inc_spec_pkg::PIPE_STATE_W-1:0] <= t_pipe_state;
-      end
+      t_valid_q      <= 1'b0;
+      t_rsp_q        <= t_write_q;
+      t_read_q       <= !t_write_q;
+      t_error_q      <= t_busy ? inc_spec_pkg::TABLE_ERROR_BUSY : inc_spec_pkg::TABLE_ERROR_NONE;
+      t_pipe_q       <= op_cfg;
+      t_out_q        <= t_out_rd;
+      t_ep_rx_q      <= t_ep_rx;
+      t_ep_tx_q      <= t_ep_tx;
+      t_pipe_state_q <= t_pipe_state;
+    end
+    if (t_read_q) begin
+      t_data_q <= t_rdata;
+      t_rsp_q  <= 1'b1;
     end
     if (rst) begin
       t_valid_q <= 1'b0;
+      t_read_q  <= 1'b0;
       t_rsp_q   <= 1'b0;
     end
   end
@@ -149,9 +163,8 @@ module inc_core #(
   inc_pkg::lookup_t        lk;
   wire                     ep_rd_en;
   wire [EP_W-1:0]          ep_rd_index;
-  inc_spec_pkg::ep_cfg_t   ep_rd;
   wire [PIPE_W-1:0]        op_cfg_pipe, tx_cfg_pipe;
-  inc_spec_pkg::pipe_cfg_t op_cfg, tx_cfg;
+  inc_spec_pkg::pipe_cfg_t tx_cfg;
 
   inc_lookup_table #(.ENDPOINTS(ENDPOINTS), .PIPES(PIPES)) u_lookup (
     .clk(clk), .rst(rst),
@@ -161,7 +174,8 @@ module inc_core #(
     .hold(lk_hold), .idle(lk_idle), .ready_o(tables_ready),
     .s_hdr_valid(s_hdr_valid), .s_hdr_ready(s_hdr_ready), .s_hdr(s_hdr),
     .m_lk_valid(lk_valid), .m_lk_ready(lk_ready), .m_lk(lk),
-    .tx_rd_en(ep_rd_en), .tx_rd_index(ep_rd_index), .tx_rd_data(ep_rd),
+    .tx_rd_en(ep_rd_en || (t_done && !t_write_q)),
+    .tx_rd_index(t_done ? t_index_q[EP_W-1:0] : ep_rd_index), .tx_rd_data(ep_rd),
     .op_pipe_index(op_cfg_pipe), .op_pipe_cfg(op_cfg),
     .tx_pipe_index(tx_cfg_pipe), .tx_pipe_cfg(tx_cfg));
 
@@ -207,11 +221,7 @@ module inc_core #(
   assign fault_psn    = frx_valid ? frx_psn : ftx_psn;
   assign fault_got    = frx_valid ? frx_got : ftx_got;
   assign fault_wanted = frx_valid ? frx_wanted : ftx_wanted;
-  always_comb begin
-    stat_event = event_rx | event_tx;
-    if (t_valid_q && (t_bad_table || t_bad_index))
-      stat_event[inc_spec_pkg::EVENT_TABLE_REFUSED] = 1'b1;
-  end
+  assign stat_event = event_rx | event_tx;
 
   inc_pipe #(.DATA_W(DATA_W), .ENDPOINTS(ENDPOINTS), .PIPES(PIPES), .BLOCKS(BLOCKS),
              .FAN_IN(FAN_IN)) u_pipe (
@@ -249,7 +259,7 @@ module inc_core #(
     .init_ep(t_fire && t_is_ep), .init_ep_index(t_index_q[EP_W-1:0]), .init_ep_psn(t_ep.psn0),
     .init_pipe(t_fire && t_is_pipe),
     .out_wr(t_fire && t_is_out), .out_wr_index(t_index_q), .out_wr_ep(t_out.endpoint),
-    .rd_ep(t_index_q[EP_W-1:0]), .rd_state(t_ep_tx),
+    .rd_index(t_index_q), .rd_state(t_ep_tx), .rd_out(t_out_rd),
     .live(live), .pipe_error(pipe_error), .next_send(next_send),
     .cfg_pipe(tx_cfg_pipe), .cfg(tx_cfg),
     .ack_valid(ack_valid), .ack_ep(ack_ep), .ack_pipe(ack_pipe), .ack_psn(ack_psn),

@@ -139,6 +139,7 @@ module inc_pipe #(
 
   // ================================================================== state
   logic [24*PIPES-1:0] psn_start_q, next_send_q;
+  logic [5*PIPES-1:0]  rec_n_log2_q;  // for the records only
   logic [PIPES-1:0]    error_q, bound_q, binding_q, err_pend_q;
   logic [24*PIPES-1:0] ahead_q;       // sum over the ins of (ePSN - nextSend): 0 when drained
   logic [ENDPOINTS-1:0] ooo_q;        // something is kept beyond ePSN, up to hi
@@ -527,6 +528,8 @@ module inc_pipe #(
         inc_spec_pkg::VERDICT_NO_SLOTS: begin
           sa_set  = behind_q || in_order_q;
           sa_kind = behind_q ? inc_spec_pkg::ACK_KIND_ACK : inc_spec_pkg::ACK_KIND_RNR;
+          sa_nak_wr = !behind_q && in_order_q;
+          sa_nak    = 1'b1;
         end
         inc_spec_pkg::VERDICT_BEHIND, inc_spec_pkg::VERDICT_DUPLICATE: sa_set = 1'b1;
         inc_spec_pkg::VERDICT_BEYOND: begin
@@ -684,6 +687,7 @@ module inc_pipe #(
       psn_start_q[24*tbl_p +: 24] <= tbl_pipe.psn0;
       next_send_q[24*tbl_p +: 24] <= tbl_pipe.psn0;
       ahead_q[24*tbl_p +: 24]     <= 24'd0;
+      rec_n_log2_q[5*tbl_p +: 5]  <= tbl_pipe.n_log2;
       bind_q          <= tbl_pipe.valid;
       bind_pipe_q     <= tbl_p;
       bind_idx_q      <= 24'd0;
@@ -800,7 +804,8 @@ module inc_pipe #(
     end else if (op_rcy) begin
       ret_rec.cause = 32'(inc_spec_pkg::CAUSE_RECYCLE);
       r_pipe = rcy_pipe; g_pipe = 1'b1;
-      ret_rec.psn = 32'(rcy_psn);
+      ret_rec.psn  = 32'(rcy_psn);
+      ret_rec.slot = 32'(inc_pkg::slot_of(rcy_psn, rec_n_log2_q[5*rcy_pipe +: 5]));
     end else if (op_err) begin
       ret_rec.cause = 32'(inc_spec_pkg::CAUSE_ERROR);
       r_pipe = err_idx; g_pipe = 1'b1;
@@ -808,7 +813,8 @@ module inc_pipe #(
       ret_rec.cause = 32'(inc_spec_pkg::CAUSE_ACK_OUT);
       ret_rec.frame = job_number;
       r_pipe = op_in_pipe[PIPE_W-1:0]; r_ep = op_ep; g_rx = 1'b1;
-      ret_rec.psn = 32'(ao_psn);
+      ret_rec.psn  = 32'(ao_psn);
+      ret_rec.slot = 32'(inc_pkg::slot_of(ao_psn, cfg.n_log2));
     end else if (op_bind) begin
       ret_rec.cause = 32'(inc_spec_pkg::CAUSE_BIND_STEP);
       r_pipe = bind_pipe_q; g_pipe = 1'b1; g_slot = 1'b1;

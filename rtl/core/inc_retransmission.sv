@@ -37,8 +37,9 @@ module inc_retransmission #(
   input  wire                          out_wr,
   input  wire [11:0]                   out_wr_index,
   input  wire [11:0]                   out_wr_ep,
-  input  wire [EP_W-1:0]               rd_ep,         // combinational read-back while idle
+  input  wire [11:0]                   rd_index,      // combinational read-back while idle
   output inc_spec_pkg::ep_tx_t         rd_state,
+  output wire [11:0]                   rd_out,
 
   // pipes
   input  wire [PIPES-1:0]              live,
@@ -114,9 +115,10 @@ module inc_retransmission #(
     .clk(clk), .rst(rst), .req(live), .advance(next_load),
     .grant_valid(next_valid), .grant(next_onehot), .grant_idx(next_idx));
 
-  inc_lutram #(.DATA_W(12), .DEPTH(2*ENDPOINTS)) u_out_list (
-    .clk(clk), .wr_en(out_wr), .wr_addr(out_wr_index[EP_W:0]), .wr_data(out_wr_ep),
-    .rd_addr(cfg.out_base[EP_W:0] + (EP_W+1)'(wi_q)), .rd_data(out_ep));
+  wire [EP_W-1:0] out_idx = cfg.out_base[EP_W-1:0] + EP_W'(wi_q);
+  inc_lutram #(.DATA_W(12), .DEPTH(ENDPOINTS), .R(2)) u_out_list (
+    .clk(clk), .wr_en(out_wr), .wr_addr(out_wr_index[EP_W-1:0]), .wr_data(out_wr_ep),
+    .rd_addr({rd_index[EP_W-1:0], out_idx}), .rd_data({rd_out, out_ep}));
 
   // ------------------------------------------------------------------ operation
   logic                    x_valid_q;           // execute stage
@@ -152,7 +154,7 @@ module inc_retransmission #(
 
   inc_lutram #(.DATA_W(ST_W+32), .DEPTH(ENDPOINTS), .R(2)) u_state (
     .clk(clk), .wr_en(wr_en), .wr_addr(wr_ep), .wr_data({wr_deadline, wr_st}),
-    .rd_addr({rd_ep, f_ep}), .rd_data(st_rdata));
+    .rd_addr({rd_index[EP_W-1:0], f_ep}), .rd_data(st_rdata));
   assign rd_state = st_rdata[(ST_W+32) +: ST_W];
 
   inc_spec_pkg::ep_tx_t a_st;
@@ -209,9 +211,12 @@ module inc_retransmission #(
     end else if (do_timer) begin
       x_change           = 1'b1;
       x_st_d.timer_armed = 1'b0;
-      x_st_d.retries     = x_st_q.retries + 4'd1;
-      if (out_of_tries) x_st_d.ep_error = 1'b1;
-      else              x_st_d.cursor   = x_st_q.last_acked + 24'd1;
+      if (out_of_tries) begin
+        x_st_d.ep_error = 1'b1;
+      end else begin
+        x_st_d.retries = x_st_q.retries + 4'd1;
+        x_st_d.cursor  = x_st_q.last_acked + 24'd1;
+      end
     end else if (do_rnr) begin
       x_change        = 1'b1;
       x_st_d.rnr_wait = 1'b0;
@@ -249,7 +254,7 @@ module inc_retransmission #(
                                  : inc_spec_pkg::ERROR_KIND_FATAL_NAK;
   assign fault_ep     = 12'(x_ep_q);
   assign fault_psn    = do_timer ? x_st_q.last_acked + 24'd1 : ack_psn;
-  assign fault_got    = do_timer ? 32'(x_st_d.retries) : 32'(ack_syndrome);
+  assign fault_got    = do_timer ? 32'(x_st_q.retries) + 32'd1 : 32'(ack_syndrome);
   assign fault_wanted = do_timer ? 32'(x_cfg_q.retries) : 32'h0000_001f;
 
   wire a_ok = x_valid_q && x_ack_q && a_verdict == inc_spec_pkg::VERDICT_OK;
@@ -378,7 +383,7 @@ module inc_retransmission #(
     ret_rec.ep_error    = 32'(x_st_d.ep_error);
   end
 
-  wire unused_ok = &{1'b0, st_rdata, overdue, fresh_d, below, next_onehot, cfg, v_cfg_q, x_cfg_q, out_ep, out_wr_index};
+  wire unused_ok = &{1'b0, rd_index, st_rdata, overdue, fresh_d, below, next_onehot, cfg, v_cfg_q, x_cfg_q, out_ep, out_wr_index};
 
 endmodule
 
