@@ -4,3 +4,4 @@
 -F wire/wire.f
 -F core/core.f
 -F csr/csr.f
+inc_engine.sv

@@ -4,3 +4,6 @@ inc_icrc_check.sv
 inc_icrc_cover.sv
 inc_icrc_gen.sv
 inc_icrc_partial.sv
+inc_parse.sv
+inc_udp_check.sv
+inc_deparse.sv
