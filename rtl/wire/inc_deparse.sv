@@ -1,0 +1,424 @@
+// Writes frames: headers, payload, pad, checksums, ICRC.
+//
+// Streams:       s_hdr_* (one txhdr_t a frame) and s_pay_* (ceil(plen*8/DATA_W) beats, payload from lane
+//                0, bytes after plen ignored) in; m_axis_tx_* out, without FCS, tdest the port.
+// Frame:         lengths, IPv4 checksum, pad and ICRC are worked out here. IPv4: IHL 5, ID 0, DF. IPv6:
+//                flow label 0. UDP checksum 0, BTH reserved bits 0. Extended header: AETH if has_aeth,
+//                else ImmDt if has_imm. No RETH: opcodes that need one are not sent.
+// Latency:       2 clocks from header and first payload beat (and no frame before it) to the first beat
+//                out; a beat that holds bytes of the ICRC comes 4 or 5 clocks later than it would.
+// Throughput:    1 beat per clock; frames without bubbles when fed.
+// Back-pressure: s_hdr_ready and s_pay_ready are registers (FIFOs of 4). m_axis_tx_* are registers.
+// Reset:         synchronous; forgets everything inside.
+// Parameters:    DATA_W 64..4096, a power of two.
+// Source:        docs/protocol.md 3; IBTA 9.2, A17.
+`default_nettype none
+
+module inc_deparse #(
+  parameter int DATA_W = 512
+) (
+  input  wire                  clk,
+  input  wire                  rst,
+
+  input  wire                  s_hdr_valid,
+  output wire                  s_hdr_ready,
+  input  wire inc_pkg::txhdr_t s_hdr,
+
+  input  wire                  s_pay_valid,
+  output wire                  s_pay_ready,
+  input  wire [DATA_W-1:0]     s_pay_data,
+  input  wire                  s_pay_last,
+
+  output wire [DATA_W-1:0]     m_axis_tx_tdata,
+  output wire [DATA_W/8-1:0]   m_axis_tx_tkeep,
+  output wire                  m_axis_tx_tvalid,
+  input  wire                  m_axis_tx_tready,
+  output wire                  m_axis_tx_tlast,
+  output wire [7:0]            m_axis_tx_tdest
+);
+
+  localparam int BYTES   = DATA_W / 8;
+  localparam int LANE_W  = $clog2(BYTES);
+  localparam int UNIT_W  = $clog2(BYTES / 4);
+  localparam int LEN_W   = 17;
+  localparam int BEAT_W  = LEN_W - LANE_W;
+  localparam int IMAGE_BYTES = 82;                 // VLAN tag, IPv6 and an extended header
+  localparam int IMAGE_BEATS = (IMAGE_BYTES + BYTES - 1) / BYTES;
+  localparam int HDR_W   = $bits(s_hdr);
+  localparam int OUT_DEPTH = 16;
+
+  // ---------------------------------------------------------------------------------------------
+  // Lengths and the constant part of the checksum are worked out on the way into the header FIFO.
+
+  typedef struct packed {
+    inc_pkg::txhdr_t   h;
+    logic [15:0]       udp_length;
+    logic [18:0]       ip_sum;     // of the IPv4 header without its length
+    logic [2:0]        units;      // (header bytes - 54) / 4: 0, 1, 2, 5, 6, 7
+    logic [LEN_W-1:0]  icrc_at;    // first byte of the ICRC
+    logic [LEN_W-1:0]  final_at;   // last byte of the frame
+  } work_t;
+
+  localparam int WORK_W = $bits(work_t);
+
+  work_t in, h;
+
+  function automatic logic [18:0] word(input logic [15:0] w);
+    word = {3'b000, w};
+  endfunction
+
+  wire [15:0] padded = (s_hdr.plen + 16'd3) & 16'hfffc;
+  wire        in_ext = s_hdr.has_aeth || s_hdr.has_imm;
+  always_comb begin
+    in.h = s_hdr;
+    in.udp_length = padded + (in_ext ? 16'd28 : 16'd24);
+    in.units = {2'b00, s_hdr.vlan_valid} + {2'b00, in_ext} + (s_hdr.is_v6 ? 3'd5 : 3'd0);
+    in.icrc_at  = LEN_W'(padded) + LEN_W'(54) + LEN_W'({in.units, 2'b00});
+    in.final_at = LEN_W'(padded) + LEN_W'(57) + LEN_W'({in.units, 2'b00});
+    in.ip_sum = word({8'h45, s_hdr.tos}) + word(16'h4000) + word({s_hdr.ttl, 8'd17}) +
+                word(s_hdr.sip[31:16]) + word(s_hdr.sip[15:0]) +
+                word(s_hdr.dip[31:16]) + word(s_hdr.dip[15:0]);
+  end
+
+  wire              hdr_valid;
+  wire              hdr_ready;
+  wire [WORK_W-1:0] hdr_out;
+  wire              pay_valid;
+  wire              pay_ready;
+  wire [DATA_W-1:0] pay_data;
+  wire              pay_last;
+  wire [2:0]        unused_hdr_count;
+  wire [2:0]        unused_pay_count;
+
+  assign h = hdr_out;
+
+  inc_fifo #(
+    .DATA_W(WORK_W),
+    .DEPTH (4)
+  ) u_hdr_fifo (
+    .clk    (clk),
+    .rst    (rst),
+    .s_valid(s_hdr_valid),
+    .s_ready(s_hdr_ready),
+    .s_data (in),
+    .m_valid(hdr_valid),
+    .m_ready(hdr_ready),
+    .m_data (hdr_out),
+    .count  (unused_hdr_count)
+  );
+
+  inc_fifo #(
+    .DATA_W(DATA_W + 1),
+    .DEPTH (4)
+  ) u_pay_fifo (
+    .clk    (clk),
+    .rst    (rst),
+    .s_valid(s_pay_valid),
+    .s_ready(s_pay_ready),
+    .s_data ({s_pay_last, s_pay_data}),
+    .m_valid(pay_valid),
+    .m_ready(pay_ready),
+    .m_data ({pay_last, pay_data}),
+    .count  (unused_pay_count)
+  );
+
+  // ---------------------------------------------------------------------------------------------
+  // Clock 1: one beat of the frame at the head of the FIFOs. Header bytes in their lanes, the payload
+  // behind them: the end of the payload beat before and the start of this one.
+
+  logic [BEAT_W-1:0] beat_q, beat_d;
+  logic [3:0]        small_q;       // the same, stops at 15
+  logic              paid_q, paid_d; // all payload beats of the frame are taken
+  logic [DATA_W-1:0] before_q;
+
+  logic [3:0]        pay_beat;      // beat in which the payload starts
+  logic [UNIT_W-1:0] pay_unit;      // its first lane there is 2 + 4*pay_unit
+  always_comb begin
+    pay_beat = '0;
+    for (int n = 0; n < 8; n++) begin
+      if (h.units == 3'(n)) pay_beat = 4'((54 + 4*n) / BYTES);
+    end
+    pay_unit = UNIT_W'(32'(h.units) + 32'd13);
+  end
+
+  wire [BEAT_W-1:0] icrc_beat  = h.icrc_at[LEN_W-1:LANE_W];
+  wire [BEAT_W-1:0] final_beat = h.final_at[LEN_W-1:LANE_W];
+  wire              need_pay   = h.h.plen != 16'd0 && small_q >= pay_beat && !paid_q;
+  logic             room_q;
+  wire              fire       = hdr_valid && (!need_pay || pay_valid) && room_q;
+  wire              final_now  = beat_q == final_beat;
+  assign hdr_ready = fire && final_now;
+  assign pay_ready = fire && need_pay;
+
+  // Headers as one vector: first built most significant byte first, then byte i in [i*8 +: 8].
+  logic [15:0]     ip_length;
+  logic [19:0]     ip_sum;
+  logic [16:0]     ip_folded;
+  logic [15:0]     ip_checksum;
+  logic [31:0]     ext;
+  logic [8*28-1:0] l4;  // UDP, BTH, extended header, zeros
+  logic [8*68-1:0] l3;  // IP, l4, zeros
+  logic [8*IMAGE_BYTES-1:0] all;
+
+  always_comb begin
+    ip_length = h.udp_length + 16'd20;
+    ip_sum = {1'b0, h.ip_sum} + {4'd0, ip_length};
+    ip_folded = {1'b0, ip_sum[15:0]} + {13'd0, ip_sum[19:16]};
+    ip_checksum = ~(ip_folded[15:0] + {15'd0, ip_folded[16]});
+    ext = h.h.has_aeth ? {h.h.syndrome, h.h.msn} : h.h.has_imm ? h.h.imm : 32'd0;
+    l4 = {h.h.udp_sport, inc_spec_pkg::ROCE_UDP_PORT, h.udp_length, 16'd0,
+          h.h.opcode, h.h.se, h.h.mig_req, 2'd0 - h.h.plen[1:0], 4'd0, h.h.pkey,
+          8'd0, h.h.dqpn, h.h.ack_req, 7'd0, h.h.psn, ext, 32'd0};
+    if (h.h.is_v6) begin
+      l3 = {4'd6, h.h.tos, 20'd0, h.udp_length, 8'd17, h.h.ttl, h.h.sip, h.h.dip, l4};
+    end else begin
+      l3 = {8'h45, h.h.tos, ip_length, 16'd0, 16'h4000, h.h.ttl, 8'd17, ip_checksum,
+            h.h.sip[31:0], h.h.dip[31:0], l4, 160'd0};
+    end
+    if (h.h.vlan_valid) begin
+      all = {h.h.dmac, h.h.smac, inc_spec_pkg::ETHERTYPE_VLAN, h.h.vlan_tci,
+             h.h.is_v6 ? inc_spec_pkg::ETHERTYPE_IPV6 : inc_spec_pkg::ETHERTYPE_IPV4,
+             l3[8*68-1:8*4]};
+    end else begin
+      all = {h.h.dmac, h.h.smac,
+             h.h.is_v6 ? inc_spec_pkg::ETHERTYPE_IPV6 : inc_spec_pkg::ETHERTYPE_IPV4, l3};
+    end
+  end
+
+  logic [IMAGE_BEATS*DATA_W-1:0] image;
+  logic [DATA_W-1:0]   payload;     // this payload beat, bytes after plen 0
+  logic [2*DATA_W-1:0] pair;
+  logic [DATA_W-1:0]   data;
+  wire  [LANE_W-1:0]   tail = h.h.plen[LANE_W-1:0];
+
+  always_comb begin
+    image = '0;
+    for (int i = 0; i < IMAGE_BYTES; i++) begin
+      image[i*8 +: 8] = all[(IMAGE_BYTES-1-i)*8 +: 8];
+    end
+    payload = pay_data;
+    for (int i = 0; i < BYTES; i++) begin
+      if (!need_pay || (pay_last && tail != '0 && tail <= LANE_W'(i))) payload[i*8 +: 8] = '0;
+    end
+    pair = {payload, before_q};
+    // Lane l of the frame is payload byte l - first: shift right by BYTES - first.
+    data = pair[DATA_W - 16 - int'(pay_unit)*32 +: DATA_W];
+    for (int b = 0; b < IMAGE_BEATS; b++) begin
+      if (small_q == 4'(b)) data = data | image[b*DATA_W +: DATA_W];
+    end
+    beat_d = beat_q;
+    paid_d = paid_q;
+    if (fire) begin
+      beat_d = final_now ? '0 : beat_q + BEAT_W'(1);
+      paid_d = !final_now && (paid_q || (need_pay && pay_last));
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    beat_q <= beat_d;
+    paid_q <= paid_d;
+    if (fire) begin
+      before_q <= final_now ? '0 : payload;
+      if (final_now) small_q <= '0;
+      else if (small_q != 4'd15) small_q <= small_q + 4'd1;
+    end
+    if (rst) begin
+      beat_q   <= '0;
+      paid_q   <= 1'b0;
+      small_q  <= '0;
+      before_q <= '0;
+    end
+  end
+
+  // ---------------------------------------------------------------------------------------------
+  // Clock 2: the beat in a register, for the ICRC.
+
+  logic              v2_q;
+  logic              first2_q;
+  logic              last2_q;
+  logic [DATA_W-1:0] data2_q;
+  logic [UNIT_W-1:0] zeros2_q;
+  wire  [BYTES-1:0]  take2;
+  wire  [31:0]       constant2;
+  wire               icrc_valid;
+  wire  [31:0]       icrc;
+
+  inc_icrc_cover #(
+    .DATA_W(DATA_W)
+  ) u_cover (
+    .clk     (clk),
+    .tags    ({1'b0, h.h.vlan_valid}),
+    .is_v6   (h.h.is_v6),
+    .beat    (small_q),
+    .take    (take2),
+    .constant(constant2)
+  );
+
+  always_ff @(posedge clk) begin
+    v2_q <= fire && beat_q <= icrc_beat;
+    if (fire) begin
+      first2_q <= beat_q == '0;
+      last2_q  <= beat_q == icrc_beat;
+      data2_q  <= data;
+      zeros2_q <= UNIT_W'((32'(BYTES) - 32'd2 - 32'(h.icrc_at[LANE_W-1:0])) >> 2);
+    end
+    if (rst) v2_q <= 1'b0;
+  end
+
+  inc_icrc_gen #(
+    .DATA_W(DATA_W)
+  ) u_icrc (
+    .clk          (clk),
+    .rst          (rst),
+    .beat_valid   (v2_q),
+    .beat_first   (first2_q),
+    .beat_last    (last2_q),
+    .beat_data    (data2_q),
+    .beat_take    (take2),
+    .beat_constant(constant2),
+    .beat_zeros   (zeros2_q),
+    .icrc_valid   (icrc_valid),
+    .icrc         (icrc)
+  );
+
+  // ---------------------------------------------------------------------------------------------
+  // Output: beats that need the ICRC wait for it in a FIFO, with those behind them; others go straight
+  // to the output register while the FIFO is empty.
+
+  typedef struct packed {
+    logic [7:0]        port;
+    logic              last;
+    logic [LANE_W-1:0] final_lane; // last byte of the frame, in its last beat
+    logic              icrc_start; // the ICRC starts in this beat, at lane 2 + 4*icrc_unit
+    logic              icrc_rest;  // its last two bytes are lanes 0 and 1 of this beat
+    logic [UNIT_W-1:0] icrc_unit;
+    logic [DATA_W-1:0] data;
+  } out_t;
+
+  localparam int OUT_W  = $bits(out_t);
+  localparam int OUT_CW = $clog2(OUT_DEPTH + 1);
+
+  out_t              next, head, pick;
+  wire               wait_valid;
+  wire               wait_ready;
+  wire [OUT_W-1:0]   wait_out;
+  wire [OUT_CW-1:0]  wait_count;
+  wire               wait_room;
+  wire               sum_valid;
+  wire               sum_ready;
+  wire [31:0]        sum;
+  wire               sum_room;
+  wire [OUT_CW-1:0]  unused_sum_count;
+  logic              valid_q;
+  logic [DATA_W-1:0] data_q, data_d;
+  logic [BYTES-1:0]  keep_q, keep_d;
+  logic              last_q;
+  logic [7:0]        port_q;
+
+  always_comb begin
+    next = '0;
+    next.port       = h.h.port;
+    next.last       = final_now;
+    next.final_lane = h.final_at[LANE_W-1:0];
+    next.icrc_start = beat_q == icrc_beat;
+    next.icrc_rest  = beat_q > icrc_beat;
+    next.icrc_unit  = UNIT_W'((h.icrc_at[LANE_W-1:0] - LANE_W'(2)) >> 2);
+    next.data       = data;
+  end
+
+  wire out_free   = !valid_q || m_axis_tx_tready;
+  wire needs      = head.icrc_start || head.icrc_rest;
+  wire pick_wait  = wait_valid && (!needs || sum_valid);
+  wire straight   = fire && !wait_valid && !next.icrc_start && !next.icrc_rest && out_free;
+  assign head       = wait_out;
+  assign wait_ready = out_free && (!needs || sum_valid);
+  assign sum_ready  = out_free && pick_wait && head.last;
+  assign pick       = wait_valid ? head : next;
+
+  always_comb begin
+    data_d = pick.data;
+    for (int u = 0; u < BYTES/4; u++) begin
+      if (pick.icrc_start && pick.icrc_unit == UNIT_W'(u)) begin
+        for (int i = 0; i < 4; i++) begin
+          if (4*u + 2 + i < BYTES) begin
+            data_d[((4*u+2+i) % BYTES)*8 +: 8] = sum[i*8 +: 8];
+          end
+        end
+      end
+    end
+    if (pick.icrc_rest) data_d[15:0] = sum[31:16];
+    for (int i = 0; i < BYTES; i++) begin
+      keep_d[i] = !pick.last || pick.final_lane >= LANE_W'(i);
+    end
+  end
+
+  inc_fifo #(
+    .DATA_W(OUT_W),
+    .DEPTH (OUT_DEPTH)
+  ) u_wait_fifo (
+    .clk    (clk),
+    .rst    (rst),
+    .s_valid(fire && !straight),
+    .s_ready(wait_room),
+    .s_data (next),
+    .m_valid(wait_valid),
+    .m_ready(wait_ready),
+    .m_data (wait_out),
+    .count  (wait_count)
+  );
+
+  inc_fifo #(
+    .DATA_W(32),
+    .DEPTH (OUT_DEPTH)
+  ) u_sum_fifo (
+    .clk    (clk),
+    .rst    (rst),
+    .s_valid(icrc_valid),
+    .s_ready(sum_room),
+    .s_data (icrc),
+    .m_valid(sum_valid),
+    .m_ready(sum_ready),
+    .m_data (sum),
+    .count  (unused_sum_count)
+  );
+
+  always_ff @(posedge clk) begin
+    // One beat may be on its way into the FIFO when its count is read.
+    room_q <= wait_count <= OUT_CW'(OUT_DEPTH - 2);
+    if (out_free) begin
+      valid_q <= pick_wait || straight;
+      data_q  <= data_d;
+      keep_q  <= keep_d;
+      last_q  <= pick.last;
+      port_q  <= pick.port;
+    end
+    if (rst) begin
+      room_q  <= 1'b0;
+      valid_q <= 1'b0;
+    end
+  end
+
+  assign m_axis_tx_tvalid = valid_q;
+  assign m_axis_tx_tdata  = data_q;
+  assign m_axis_tx_tkeep  = keep_q;
+  assign m_axis_tx_tlast  = last_q;
+  assign m_axis_tx_tdest  = port_q;
+
+`ifdef INC_ASSERT
+  initial begin
+    assert (DATA_W >= 64 && (DATA_W & (DATA_W - 1)) == 0);
+    assert (HDR_W > 0);
+  end
+  always_ff @(posedge clk) begin
+    if (!rst) begin
+      assert (!(fire && !straight) || wait_room);
+      assert (!icrc_valid || sum_room);
+      // The caller's last mark falls on the beat that plen says.
+      if (fire && final_now) assert (paid_d == 1'b0 && (h.h.plen == '0 || paid_q || pay_last));
+    end
+  end
+`endif
+
+endmodule
+
+`default_nettype wire
