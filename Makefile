@@ -25,7 +25,7 @@ generate: ## write the generated files (constants, registers) anew from rtl/spec
 	go generate ./...
 
 .PHONY: sim
-sim: ## build the simulator of the engine: build/sim/w$(W)/inc_sim
+sim: ## build the simulator of the engine: build/sim/w<W>/inc_sim
 	@scripts/setup sim
 	scripts/build-sim $(W)
 
@@ -37,6 +37,26 @@ epic: build/epic ## build the command line: build/epic
 build/epic:
 	@mkdir -p build
 	go build -o build/epic ./cmd/epic
+
+.PHONY: demo
+demo: ## four ranks' gradients, as real RoCE frames, through the Verilog engine; results in build/demo
+	@scripts/setup sim
+	@$(MAKE) --no-print-directory build/epic
+	scripts/build-sim 512
+	build/epic demo --out build/demo $(ARGS)
+
+.PHONY: bench
+bench: ## clocks per second of the co-simulation, bare and with every check
+	@scripts/setup sim
+	@$(MAKE) --no-print-directory build/epic
+	scripts/build-sim 512
+	build/epic bench cosim --json $(ARGS)
+
+.PHONY: mutants
+mutants: ## break the RTL in each way of rtl/mutants and see the regression catch it
+	@scripts/setup sim
+	@$(MAKE) --no-print-directory build/epic
+	scripts/mutants $(ARGS)
 
 .PHONY: check
 check: ## the quick tests, under 5 minutes
