@@ -154,3 +154,27 @@ func (g *Group) Draw() (string, error) {
 }
 
 func nextPowerOfTwo(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
+
+// Summary is the group in one line.
+func (g *Group) Summary() string {
+	count := func(n int, what string) string {
+		if n != 1 {
+			if what == "switch" {
+				what += "e"
+			}
+			what += "s"
+		}
+		return fmt.Sprintf("%d %s", n, what)
+	}
+	endpoints, pipes := 0, 0
+	for _, s := range g.Switches {
+		endpoints += len(s.Endpoints)
+		pipes += len(s.Pipes)
+	}
+	what := ""
+	if g.Collective != "" {
+		what = " " + g.Collective
+	}
+	return fmt.Sprintf("mode %d%s, MTU %d, %s, %s, %s, %s", g.Mode, what, g.MTU, count(len(g.Switches), "switch"),
+		count(endpoints, "endpoint"), count(pipes, "pipe"), count(len(g.Ranks), "rank"))
+}

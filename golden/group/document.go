@@ -21,7 +21,8 @@ const maxNodes = 1 << 20
 // is one line.
 type Problem struct {
 	File         string `json:"file"`
-	Line, Column int    // from 1; 0: nowhere in particular
+	Line         int    `json:"line"`   // from 1; 0: nowhere in particular
+	Column       int    `json:"column"` // from 1, in characters
 	Path         string `json:"path"` // as switches[0].pipes[1].slots; empty: the whole file
 	Message      string `json:"message"`
 }

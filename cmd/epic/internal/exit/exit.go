@@ -1,0 +1,63 @@
+// Package exit says, in one place, what the exit status of epic means and which error leads to it.
+package exit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/epic-inc/epic/cosim/server"
+)
+
+// Status is an exit status.
+type Status int
+
+// The exit statuses of every subcommand.
+const (
+	Right       Status = 0
+	Difference  Status = 1
+	BadInput    Status = 2
+	Lost        Status = 3
+	Interrupted Status = 130
+)
+
+// ErrDifference is wrapped by errors that mean a difference was found.
+var ErrDifference = errors.New("difference found")
+
+var table = []struct {
+	status  Status
+	meaning string
+}{
+	{Right, "right: all was done, and all that was compared is equal"},
+	{Difference, "difference found: what was compared differs, or an assertion of the simulation failed"},
+	{BadInput, "bad input: arguments, configuration or files that cannot be used; one line each says what, where, and what is allowed"},
+	{Lost, "peer or tool lost: the simulator or another program ended or fell silent"},
+	{Interrupted, "interrupted: by Ctrl-C or SIGTERM"},
+}
+
+// Help is the text of `epic help exit-status`.
+func Help() string {
+	var b strings.Builder
+	b.WriteString("Every command of epic ends with one of these exit statuses:\n\n")
+	for _, row := range table {
+		fmt.Fprintf(&b, "  %3d  %s\n", row.status, row.meaning)
+	}
+	return b.String()
+}
+
+// Of is the exit status that an error leads to. What is not known to be anything else is bad input.
+func Of(err error) Status {
+	switch {
+	case err == nil:
+		return Right
+	case errors.Is(err, context.Canceled):
+		return Interrupted
+	case errors.Is(err, ErrDifference), errors.Is(err, server.ErrFault):
+		return Difference
+	case errors.Is(err, server.ErrLost):
+		return Lost
+	default:
+		return BadInput
+	}
+}

@@ -1,0 +1,41 @@
+package exit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/epic-inc/epic/cosim/server"
+	"github.com/epic-inc/epic/golden/group"
+)
+
+func TestOf(t *testing.T) {
+	wrap := func(err error) error { return fmt.Errorf("run: %w", err) }
+	for _, tc := range []struct {
+		err  error
+		want int
+	}{
+		{nil, 0},
+		{wrap(ErrDifference), 1},
+		{wrap(server.ErrFault), 1},
+		{group.Problems{{File: "f", Message: "m"}}, 2},
+		{&group.OptionError{Option: "mtu", Reason: "r"}, 2},
+		{wrap(fs.ErrNotExist), 2},
+		{errors.New("anything"), 2},
+		{wrap(server.ErrLost), 3},
+		{wrap(context.Canceled), 130},
+		{errors.Join(server.ErrLost, context.Canceled), 130}, // the simulator went because it was told to
+	} {
+		assert.Equal(t, Status(tc.want), Of(tc.err), "%v", tc.err)
+	}
+}
+
+func TestHelpNamesEveryStatus(t *testing.T) {
+	for _, s := range []string{"    0  right", "    1  difference", "    2  bad input", "    3  peer or tool lost", "  130  interrupted"} {
+		assert.Contains(t, Help(), s)
+	}
+}
