@@ -20,11 +20,11 @@ const maxNodes = 1 << 20
 // Problem is one thing wrong with a file: where, what was got and what is allowed. As an error it
 // is one line.
 type Problem struct {
-	File         string `json:"file"`
-	Line         int    `json:"line"`   // from 1; 0: nowhere in particular
-	Column       int    `json:"column"` // from 1, in characters
-	Path         string `json:"path"` // as switches[0].pipes[1].slots; empty: the whole file
-	Message      string `json:"message"`
+	File    string `json:"file"`
+	Line    int    `json:"line"`   // from 1; 0: nowhere in particular
+	Column  int    `json:"column"` // from 1, in characters
+	Path    string `json:"path"`   // as switches[0].pipes[1].slots; empty: the whole file
+	Message string `json:"message"`
 }
 
 // Error is FILE:LINE:COLUMN: PATH: MESSAGE.
