@@ -34,6 +34,7 @@ module inc_deparse #(
   output wire                  m_axis_tx_tvalid,
   input  wire                  m_axis_tx_tready,
   output wire                  m_axis_tx_tlast,
+  output wire                  m_axis_tx_tuser, // 0: make the FCS bad is not asked for yet
   output wire [7:0]            m_axis_tx_tdest
 );
 
@@ -402,6 +403,7 @@ module inc_deparse #(
   assign m_axis_tx_tdata  = data_q;
   assign m_axis_tx_tkeep  = keep_q;
   assign m_axis_tx_tlast  = last_q;
+  assign m_axis_tx_tuser  = 1'b0;
   assign m_axis_tx_tdest  = port_q;
 
 `ifdef INC_ASSERT
