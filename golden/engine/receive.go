@@ -227,10 +227,8 @@ func (m *meta) differs(pkt *roce.Packet) Fault {
 	return Fault{}
 }
 
-// fail puts the pipe in error; the first cause is kept.
+// fail puts the pipe in error. It happens once: in error nothing more is looked at.
 func (st *pipeState) fail(f Fault) {
-	if !st.failed {
-		st.failed = true
-		st.fault = f
-	}
+	st.failed = true
+	st.fault = f
 }
