@@ -238,7 +238,6 @@ module inc_csr_block #(
   assign hwif_in.ERROR_FIRST.pipe_id.we     = capture;
   assign hwif_in.ERROR_FIRST.endpoint.next  = stat_error_endpoint;
   assign hwif_in.ERROR_FIRST.endpoint.we    = capture;
-  assign hwif_in.ERROR_FIRST.valid.next     = 1'b0;
   assign hwif_in.ERROR_FIRST.valid.hwset    = capture;
   assign hwif_in.ERROR_FIRST.valid.hwclr    = hwif_out.CTRL.error_clear.value;
   assign hwif_in.ERROR_PSN.psn.next         = stat_error_psn;

@@ -151,7 +151,6 @@ package inc_csr_pkg;
     } inc_csr__ERROR_FIRST__endpoint__in_t;
 
     typedef struct {
-        logic next;
         logic hwclr;
         logic hwset;
     } inc_csr__ERROR_FIRST__valid__in_t;
