@@ -89,7 +89,7 @@ RoCE connections on their way, so that a collective costs one trip through the t
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(configCommand(), versionCommand(), exitStatusTopic())
+	root.AddCommand(decodeCommand(), configCommand(), versionCommand(), exitStatusTopic())
 	return root
 }
 

@@ -120,6 +120,42 @@ func (g *Group) engineConfig(s int) (engine.Config, error) {
 	return cfg, nil
 }
 
+// Classifier gives the verdict of the table stage on a frame that came in at a port (negative: not
+// known) of the named switch. With no name it is that of the first switch that has an endpoint for the
+// frame; no_endpoint if none has.
+func (g *Group) Classifier(switchName string) (func(port int, p *roce.Packet) spec.Verdict, error) {
+	var engines []*engine.Engine
+	for _, sw := range g.Switches {
+		if switchName != "" && sw.Name != switchName {
+			continue
+		}
+		cfg, err := g.EngineConfig(sw.Name)
+		if err != nil {
+			return nil, err
+		}
+		e, err := engine.New(cfg)
+		if err != nil {
+			return nil, fmt.Errorf("switch %s: %w", sw.Name, err)
+		}
+		e.Program()
+		engines = append(engines, e)
+	}
+	if len(engines) == 0 {
+		return nil, fmt.Errorf("switch %q does not exist, want one of %s", switchName, g.switchNames())
+	}
+	return func(port int, p *roce.Packet) spec.Verdict {
+		verdict := spec.VerdictNoEndpoint
+		for _, e := range engines {
+			v := e.Classify(port, p)
+			if v.Class() != spec.ClassBypass {
+				return v
+			}
+			verdict = max(verdict, v) // dst_ip says more than no_endpoint
+		}
+		return verdict
+	}, nil
+}
+
 // Draw pictures the IncTree with addresses, ports and pipes.
 func (g *Group) Draw() (string, error) {
 	t, err := g.Tree()

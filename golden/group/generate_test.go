@@ -124,6 +124,13 @@ func TestGenerateRefuses(t *testing.T) {
 		_, err := Generate(o)
 		assert.ErrorContains(t, err, tc.want)
 	}
+	one := DefaultOptions()
+	one.DType, one.Collective = spec.DTypeFloat32, "broadcast"
+	_, err := Generate(one)
+	assert.NoError(t, err, "one in: nothing is added")
+	one.Op = spec.OpXor
+	_, err = Generate(one)
+	assert.ErrorContains(t, err, "xor of float32 is not defined")
 	var oe *OptionError
 	o := DefaultOptions()
 	o.Slots = 3
