@@ -34,7 +34,7 @@ module inc_lutram #(
 
 `ifdef INC_ASSERT
   always_ff @(posedge clk) begin
-    if (wr_en) assert (int'(wr_addr) < DEPTH);
+    if (wr_en) assert (32'(wr_addr) < DEPTH);
   end
 `endif
 

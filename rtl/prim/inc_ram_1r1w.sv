@@ -55,8 +55,8 @@ module inc_ram_1r1w #(
 
 `ifdef INC_ASSERT
   always_ff @(posedge clk) begin
-    if (wr_en) assert (int'(wr_addr) < DEPTH);
-    if (rd_en) assert (int'(rd_addr) < DEPTH);
+    if (wr_en) assert (32'(wr_addr) < DEPTH);
+    if (rd_en) assert (32'(rd_addr) < DEPTH);
   end
 `endif
 

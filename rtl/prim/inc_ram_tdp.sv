@@ -55,8 +55,8 @@ module inc_ram_tdp #(
 
 `ifdef INC_ASSERT
   always_ff @(posedge clk) begin
-    if (a_en) assert (int'(a_addr) < DEPTH);
-    if (b_en) assert (int'(b_addr) < DEPTH);
+    if (a_en) assert (32'(a_addr) < DEPTH);
+    if (b_en) assert (32'(b_addr) < DEPTH);
     if (a_en && b_en && a_addr == b_addr) assert (!a_we && !b_we);
   end
 `endif

@@ -67,12 +67,11 @@ module inc_bypass #(
     logic [DATA_W-1:0] data;
   } beat_t;
 
-  localparam int BEAT_W = $bits(beat_t);
-
   // ---------------------------------------------------------------------------------------------
   // Into the ring. `over` frames stop being stored; their last beat is only counted as their end.
 
   beat_t              tap;
+  localparam int BEAT_W = $bits(tap);
   logic               tap_ready_q, tap_ready_d;
   logic [RING_AW-1:0] ring_wr_q, ring_wr_d;
   logic [COUNT_W-1:0] kept_q, kept_d;     // beats of this frame in the ring

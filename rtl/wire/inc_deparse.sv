@@ -52,7 +52,6 @@ module inc_deparse #(
   // Lengths and the constant part of the checksum are worked out on the way into the header FIFO.
 
   typedef struct packed {
-    inc_pkg::txhdr_t   h;
     logic [15:0]       udp_length;
     logic [18:0]       ip_sum;     // of the IPv4 header without its length
     logic [2:0]        units;      // (header bytes - 54) / 4: 0, 1, 2, 5, 6, 7
@@ -60,18 +59,18 @@ module inc_deparse #(
     logic [LEN_W-1:0]  final_at;   // last byte of the frame
   } work_t;
 
-  localparam int WORK_W = $bits(work_t);
+  work_t           in, w;
+  inc_pkg::txhdr_t h;
 
-  work_t in, h;
+  localparam int WORK_W = $bits(in);
 
-  function automatic logic [18:0] word(input logic [15:0] w);
-    word = {3'b000, w};
+  function automatic logic [18:0] word(input logic [15:0] value);
+    word = {3'b000, value};
   endfunction
 
   wire [15:0] padded = (s_hdr.plen + 16'd3) & 16'hfffc;
   wire        in_ext = s_hdr.has_aeth || s_hdr.has_imm;
   always_comb begin
-    in.h = s_hdr;
     in.udp_length = padded + (in_ext ? 16'd28 : 16'd24);
     in.units = {2'b00, s_hdr.vlan_valid} + {2'b00, in_ext} + (s_hdr.is_v6 ? 3'd5 : 3'd0);
     in.icrc_at  = LEN_W'(padded) + LEN_W'(54) + LEN_W'({in.units, 2'b00});
@@ -83,7 +82,8 @@ module inc_deparse #(
 
   wire              hdr_valid;
   wire              hdr_ready;
-  wire [WORK_W-1:0] hdr_out;
+  wire [HDR_W-1:0]  hdr_out;
+  wire [WORK_W-1:0] work_out;
   wire              pay_valid;
   wire              pay_ready;
   wire [DATA_W-1:0] pay_data;
@@ -92,19 +92,20 @@ module inc_deparse #(
   wire [2:0]        unused_pay_count;
 
   assign h = hdr_out;
+  assign w = work_out;
 
   inc_fifo #(
-    .DATA_W(WORK_W),
+    .DATA_W(HDR_W + WORK_W),
     .DEPTH (4)
   ) u_hdr_fifo (
     .clk    (clk),
     .rst    (rst),
     .s_valid(s_hdr_valid),
     .s_ready(s_hdr_ready),
-    .s_data (in),
+    .s_data ({s_hdr, in}),
     .m_valid(hdr_valid),
     .m_ready(hdr_ready),
-    .m_data (hdr_out),
+    .m_data ({hdr_out, work_out}),
     .count  (unused_hdr_count)
   );
 
@@ -137,14 +138,14 @@ module inc_deparse #(
   always_comb begin
     pay_beat = '0;
     for (int n = 0; n < 8; n++) begin
-      if (h.units == 3'(n)) pay_beat = 4'((54 + 4*n) / BYTES);
+      if (w.units == 3'(n)) pay_beat = 4'((54 + 4*n) / BYTES);
     end
-    pay_unit = UNIT_W'(32'(h.units) + 32'd13);
+    pay_unit = UNIT_W'(32'(w.units) + 32'd13);
   end
 
-  wire [BEAT_W-1:0] icrc_beat  = h.icrc_at[LEN_W-1:LANE_W];
-  wire [BEAT_W-1:0] final_beat = h.final_at[LEN_W-1:LANE_W];
-  wire              need_pay   = h.h.plen != 16'd0 && small_q >= pay_beat && !paid_q;
+  wire [BEAT_W-1:0] icrc_beat  = w.icrc_at[LEN_W-1:LANE_W];
+  wire [BEAT_W-1:0] final_beat = w.final_at[LEN_W-1:LANE_W];
+  wire              need_pay   = h.plen != 16'd0 && small_q >= pay_beat && !paid_q;
   logic             room_q;
   wire              fire       = hdr_valid && (!need_pay || pay_valid) && room_q;
   wire              final_now  = beat_q == final_beat;
@@ -162,27 +163,27 @@ module inc_deparse #(
   logic [8*IMAGE_BYTES-1:0] all;
 
   always_comb begin
-    ip_length = h.udp_length + 16'd20;
-    ip_sum = {1'b0, h.ip_sum} + {4'd0, ip_length};
+    ip_length = w.udp_length + 16'd20;
+    ip_sum = {1'b0, w.ip_sum} + {4'd0, ip_length};
     ip_folded = {1'b0, ip_sum[15:0]} + {13'd0, ip_sum[19:16]};
     ip_checksum = ~(ip_folded[15:0] + {15'd0, ip_folded[16]});
-    ext = h.h.has_aeth ? {h.h.syndrome, h.h.msn} : h.h.has_imm ? h.h.imm : 32'd0;
-    l4 = {h.h.udp_sport, inc_spec_pkg::ROCE_UDP_PORT, h.udp_length, 16'd0,
-          h.h.opcode, h.h.se, h.h.mig_req, 2'd0 - h.h.plen[1:0], 4'd0, h.h.pkey,
-          8'd0, h.h.dqpn, h.h.ack_req, 7'd0, h.h.psn, ext, 32'd0};
-    if (h.h.is_v6) begin
-      l3 = {4'd6, h.h.tos, 20'd0, h.udp_length, 8'd17, h.h.ttl, h.h.sip, h.h.dip, l4};
+    ext = h.has_aeth ? {h.syndrome, h.msn} : h.has_imm ? h.imm : 32'd0;
+    l4 = {h.udp_sport, inc_spec_pkg::ROCE_UDP_PORT, w.udp_length, 16'd0,
+          h.opcode, h.se, h.mig_req, 2'd0 - h.plen[1:0], 4'd0, h.pkey,
+          8'd0, h.dqpn, h.ack_req, 7'd0, h.psn, ext, 32'd0};
+    if (h.is_v6) begin
+      l3 = {4'd6, h.tos, 20'd0, w.udp_length, 8'd17, h.ttl, h.sip, h.dip, l4};
     end else begin
-      l3 = {8'h45, h.h.tos, ip_length, 16'd0, 16'h4000, h.h.ttl, 8'd17, ip_checksum,
-            h.h.sip[31:0], h.h.dip[31:0], l4, 160'd0};
+      l3 = {8'h45, h.tos, ip_length, 16'd0, 16'h4000, h.ttl, 8'd17, ip_checksum,
+            h.sip[31:0], h.dip[31:0], l4, 160'd0};
     end
-    if (h.h.vlan_valid) begin
-      all = {h.h.dmac, h.h.smac, inc_spec_pkg::ETHERTYPE_VLAN, h.h.vlan_tci,
-             h.h.is_v6 ? inc_spec_pkg::ETHERTYPE_IPV6 : inc_spec_pkg::ETHERTYPE_IPV4,
+    if (h.vlan_valid) begin
+      all = {h.dmac, h.smac, inc_spec_pkg::ETHERTYPE_VLAN, h.vlan_tci,
+             h.is_v6 ? inc_spec_pkg::ETHERTYPE_IPV6 : inc_spec_pkg::ETHERTYPE_IPV4,
              l3[8*68-1:8*4]};
     end else begin
-      all = {h.h.dmac, h.h.smac,
-             h.h.is_v6 ? inc_spec_pkg::ETHERTYPE_IPV6 : inc_spec_pkg::ETHERTYPE_IPV4, l3};
+      all = {h.dmac, h.smac,
+             h.is_v6 ? inc_spec_pkg::ETHERTYPE_IPV6 : inc_spec_pkg::ETHERTYPE_IPV4, l3};
     end
   end
 
@@ -190,7 +191,7 @@ module inc_deparse #(
   logic [DATA_W-1:0]   payload;     // this payload beat, bytes after plen 0
   logic [2*DATA_W-1:0] pair;
   logic [DATA_W-1:0]   data;
-  wire  [LANE_W-1:0]   tail = h.h.plen[LANE_W-1:0];
+  wire  [LANE_W-1:0]   tail = h.plen[LANE_W-1:0];
 
   always_comb begin
     image = '0;
@@ -203,7 +204,7 @@ module inc_deparse #(
     end
     pair = {payload, before_q};
     // Lane l of the frame is payload byte l - first: shift right by BYTES - first.
-    data = pair[DATA_W - 16 - int'(pay_unit)*32 +: DATA_W];
+    data = pair[DATA_W - 16 - 32'(pay_unit)*32 +: DATA_W];
     for (int b = 0; b < IMAGE_BEATS; b++) begin
       if (small_q == 4'(b)) data = data | image[b*DATA_W +: DATA_W];
     end
@@ -248,8 +249,8 @@ module inc_deparse #(
     .DATA_W(DATA_W)
   ) u_cover (
     .clk     (clk),
-    .tags    ({1'b0, h.h.vlan_valid}),
-    .is_v6   (h.h.is_v6),
+    .tags    ({1'b0, h.vlan_valid}),
+    .is_v6   (h.is_v6),
     .beat    (small_q),
     .take    (take2),
     .constant(constant2)
@@ -261,7 +262,7 @@ module inc_deparse #(
       first2_q <= beat_q == '0;
       last2_q  <= beat_q == icrc_beat;
       data2_q  <= data;
-      zeros2_q <= UNIT_W'((32'(BYTES) - 32'd2 - 32'(h.icrc_at[LANE_W-1:0])) >> 2);
+      zeros2_q <= UNIT_W'((32'(BYTES) - 32'd2 - 32'(w.icrc_at[LANE_W-1:0])) >> 2);
     end
     if (rst) v2_q <= 1'b0;
   end
@@ -296,10 +297,10 @@ module inc_deparse #(
     logic [DATA_W-1:0] data;
   } out_t;
 
-  localparam int OUT_W  = $bits(out_t);
   localparam int OUT_CW = $clog2(OUT_DEPTH + 1);
 
   out_t              next, head, pick;
+  localparam int OUT_W = $bits(next);
   wire               wait_valid;
   wire               wait_ready;
   wire [OUT_W-1:0]   wait_out;
@@ -318,12 +319,12 @@ module inc_deparse #(
 
   always_comb begin
     next = '0;
-    next.port       = h.h.port;
+    next.port       = h.port;
     next.last       = final_now;
-    next.final_lane = h.final_at[LANE_W-1:0];
+    next.final_lane = w.final_at[LANE_W-1:0];
     next.icrc_start = beat_q == icrc_beat;
     next.icrc_rest  = beat_q > icrc_beat;
-    next.icrc_unit  = UNIT_W'((h.icrc_at[LANE_W-1:0] - LANE_W'(2)) >> 2);
+    next.icrc_unit  = UNIT_W'((w.icrc_at[LANE_W-1:0] - LANE_W'(2)) >> 2);
     next.data       = data;
   end
 
@@ -409,14 +410,13 @@ module inc_deparse #(
 `ifdef INC_ASSERT
   initial begin
     assert (DATA_W >= 64 && (DATA_W & (DATA_W - 1)) == 0);
-    assert (HDR_W > 0);
   end
   always_ff @(posedge clk) begin
     if (!rst) begin
       assert (!(fire && !straight) || wait_room);
       assert (!icrc_valid || sum_room);
       // The caller's last mark falls on the beat that plen says.
-      if (fire && final_now) assert (paid_d == 1'b0 && (h.h.plen == '0 || paid_q || pay_last));
+      if (fire && final_now) assert (paid_d == 1'b0 && (h.plen == '0 || paid_q || pay_last));
     end
   end
 `endif

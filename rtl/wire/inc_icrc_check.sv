@@ -79,7 +79,7 @@ module inc_icrc_check #(
     zeros_q    <= beat_zeros;
     if (update_q) begin
       state_q  <= state_d;
-      wanted_q <= RESIDUE[int'(zeros_q)*32 +: 32];
+      wanted_q <= RESIDUE[32'(zeros_q)*32 +: 32];
     end
   end
 

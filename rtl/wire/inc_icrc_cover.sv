@@ -68,8 +68,8 @@ module inc_icrc_cover #(
   assign constant = constant_q;
 
   always_ff @(posedge clk) begin
-    take_q     <= past ? '1 : TAKE[int'(row)*BYTES +: BYTES];
-    constant_q <= past ? '0 : CONSTANT[int'(row)*32 +: 32];
+    take_q     <= past ? '1 : TAKE[32'(row)*BYTES +: BYTES];
+    constant_q <= past ? '0 : CONSTANT[32'(row)*32 +: 32];
   end
 
 endmodule

@@ -68,22 +68,22 @@ module inc_parse #(
   localparam int L4_BYTES = 44; // IHL 15: UDP destination port is at IP+62
 
   // Bit of each verdict in a set of causes.
-  localparam int MAC_ERROR        = int'(inc_spec_pkg::VERDICT_MAC_ERROR);
-  localparam int NOT_ROCE         = int'(inc_spec_pkg::VERDICT_NOT_ROCE);
-  localparam int IP_VERSION       = int'(inc_spec_pkg::VERDICT_IP_VERSION);
-  localparam int IP_HEADER_LENGTH = int'(inc_spec_pkg::VERDICT_IP_HEADER_LENGTH);
-  localparam int IP_FRAGMENT      = int'(inc_spec_pkg::VERDICT_IP_FRAGMENT);
-  localparam int IP_LENGTH        = int'(inc_spec_pkg::VERDICT_IP_LENGTH);
-  localparam int IP_CHECKSUM      = int'(inc_spec_pkg::VERDICT_IP_CHECKSUM);
-  localparam int UDP_LENGTH       = int'(inc_spec_pkg::VERDICT_UDP_LENGTH);
-  localparam int UDP_CHECKSUM     = int'(inc_spec_pkg::VERDICT_UDP_CHECKSUM);
-  localparam int BTH_LENGTH       = int'(inc_spec_pkg::VERDICT_BTH_LENGTH);
-  localparam int BTH_TVER         = int'(inc_spec_pkg::VERDICT_BTH_TVER);
-  localparam int OPCODE           = int'(inc_spec_pkg::VERDICT_OPCODE);
-  localparam int HEADER_LENGTH    = int'(inc_spec_pkg::VERDICT_HEADER_LENGTH);
-  localparam int PAD              = int'(inc_spec_pkg::VERDICT_PAD);
-  localparam int AETH_SYNDROME    = int'(inc_spec_pkg::VERDICT_AETH_SYNDROME);
-  localparam int ICRC             = int'(inc_spec_pkg::VERDICT_ICRC);
+  localparam int MAC_ERROR        = 32'(inc_spec_pkg::VERDICT_MAC_ERROR);
+  localparam int NOT_ROCE         = 32'(inc_spec_pkg::VERDICT_NOT_ROCE);
+  localparam int IP_VERSION       = 32'(inc_spec_pkg::VERDICT_IP_VERSION);
+  localparam int IP_HEADER_LENGTH = 32'(inc_spec_pkg::VERDICT_IP_HEADER_LENGTH);
+  localparam int IP_FRAGMENT      = 32'(inc_spec_pkg::VERDICT_IP_FRAGMENT);
+  localparam int IP_LENGTH        = 32'(inc_spec_pkg::VERDICT_IP_LENGTH);
+  localparam int IP_CHECKSUM      = 32'(inc_spec_pkg::VERDICT_IP_CHECKSUM);
+  localparam int UDP_LENGTH       = 32'(inc_spec_pkg::VERDICT_UDP_LENGTH);
+  localparam int UDP_CHECKSUM     = 32'(inc_spec_pkg::VERDICT_UDP_CHECKSUM);
+  localparam int BTH_LENGTH       = 32'(inc_spec_pkg::VERDICT_BTH_LENGTH);
+  localparam int BTH_TVER         = 32'(inc_spec_pkg::VERDICT_BTH_TVER);
+  localparam int OPCODE           = 32'(inc_spec_pkg::VERDICT_OPCODE);
+  localparam int HEADER_LENGTH    = 32'(inc_spec_pkg::VERDICT_HEADER_LENGTH);
+  localparam int PAD              = 32'(inc_spec_pkg::VERDICT_PAD);
+  localparam int AETH_SYNDROME    = 32'(inc_spec_pkg::VERDICT_AETH_SYNDROME);
+  localparam int ICRC             = 32'(inc_spec_pkg::VERDICT_ICRC);
 
   // ---------------------------------------------------------------------------------------------
   // Clock 0 to 1: take the beat; compare EtherTypes where they can be.
@@ -258,7 +258,7 @@ module inc_parse #(
     for (genvar i = 0; i < BYTES; i++) begin : gen_sum
       // Addresses start at IP+12 (IPv6: +8): 26 + 4t or 22 + 4t.
       always_ff @(posedge clk) begin
-        sum2_q[i] <= int'(small1_q) * BYTES + i >= 22 + 4*int'(tags1) + (is6_1 ? 0 : 4);
+        sum2_q[i] <= 32'(small1_q) * BYTES + i >= 22 + 4*32'(tags1) + (is6_1 ? 0 : 4);
       end
     end
   endgenerate
@@ -484,7 +484,7 @@ module inc_parse #(
       pend_d = pays && beats_all != '0;
       left_d = pays ? beats_all[FILL_W-1:0] : '0;
     end
-    aligned = pair[int'(shift_q)*32 + 16 +: DATA_W];
+    aligned = pair[32'(shift_q)*32 + 16 +: DATA_W];
     for (int i = 0; i < BYTES; i++) begin
       if (emit_last && tail_q != '0 && tail_q <= LANE_W'(i)) aligned[i*8 +: 8] = '0;
     end
