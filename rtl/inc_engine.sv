@@ -149,10 +149,8 @@ module inc_engine #(
     .s_pay_valid(txp_valid), .s_pay_ready(txp_ready), .s_pay_data(txp_data), .s_pay_last(txp_last),
     .m_axis_tx_tdata(m_axis_tx_tdata), .m_axis_tx_tkeep(m_axis_tx_tkeep),
     .m_axis_tx_tvalid(m_axis_tx_tvalid), .m_axis_tx_tready(m_axis_tx_tready),
-    .m_axis_tx_tlast(m_axis_tx_tlast), .m_axis_tx_tdest(m_axis_tx_tdest));
-
-  // A frame starts to leave only when all of it is known to be good: none is ever poisoned.
-  assign m_axis_tx_tuser = 1'b0;
+    .m_axis_tx_tlast(m_axis_tx_tlast), .m_axis_tx_tuser(m_axis_tx_tuser),
+    .m_axis_tx_tdest(m_axis_tx_tdest));
 
   wire        cnt_valid, cnt_ready, cnt_rsp_valid;
   wire [7:0]  cnt_index;
