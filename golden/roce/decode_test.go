@@ -117,6 +117,8 @@ func TestShortPackets(t *testing.T) {
 						want = spec.VerdictPad
 					}
 					require.Equal(t, want, verdictOf(t, f), "%d bytes of UDP payload", n)
+					f = append(f, counting(40)...) // what comes after the IP length is no part of it
+					require.Equal(t, want, verdictOf(t, f), "%d bytes of UDP payload and a trailer", n)
 				}
 			})
 		})

@@ -324,3 +324,27 @@ func TestDiff(t *testing.T) {
 	assert.Equal(t, "byte 53 (bth.psn) is 0xe1, want 0xf0", roce.Diff(g, f))
 	assert.Equal(t, "frame is 77 bytes, want 78", roce.Diff(f[:77], f))
 }
+
+func BenchmarkDecode(b *testing.B) {
+	r := sendOnly()
+	r.payload = make([]byte, 1024)
+	f := r.frame(b)
+	b.SetBytes(int64(len(f)))
+	for b.Loop() {
+		if _, m := roce.Decode(f); m != nil {
+			b.Fatal(m)
+		}
+	}
+}
+
+func BenchmarkEncode(b *testing.B) {
+	r := sendOnly()
+	r.payload = make([]byte, 1024)
+	f := r.frame(b)
+	p, m := roce.Decode(f)
+	require.Nil(b, m)
+	b.SetBytes(int64(len(f)))
+	for b.Loop() {
+		f = p.AppendFrame(f[:0])
+	}
+}
