@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,11 +21,18 @@ import (
 	"github.com/epic-inc/epic/golden/group"
 )
 
+// grace is how long a command may take to end after Ctrl-C: a simulator is told to end, and traces
+// are flushed.
+const grace = 10 * time.Second
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-ctx.Done()
 		stop() // a second Ctrl-C ends the process at once
+		time.Sleep(grace)
+		fmt.Fprintf(os.Stderr, "epic: interrupted, and did not end within %v\n", grace)
+		os.Exit(int(exit.Interrupted))
 	}()
 	os.Exit(int(run(ctx, os.Args[1:], os.Stdout, os.Stderr)))
 }

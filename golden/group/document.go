@@ -15,7 +15,7 @@ import (
 
 // maxNodes bounds the values of a document after its aliases are put in, so that a small file
 // cannot grow without end.
-const maxNodes = 1 << 20
+const maxNodes = 1 << 18
 
 // Problem is one thing wrong with a file: where, what was got and what is allowed. As an error it
 // is one line.
