@@ -1,5 +1,6 @@
 // Frames in and out: parse, deparse, ICRC, bypass.
 inc_icrc_pkg.sv
+inc_bypass.sv
 inc_deparse.sv
 inc_icrc_check.sv
 inc_icrc_cover.sv
@@ -7,4 +8,3 @@ inc_icrc_gen.sv
 inc_icrc_partial.sv
 inc_parse.sv
 inc_udp_check.sv
-inc_bypass.sv
