@@ -44,7 +44,7 @@ func frames(tb testing.TB, file string) [][]byte {
 
 // Every frame of the kernel's RoCE stack is taken and comes out again the same, but for those that were
 // spoiled on purpose to see what the kernel does: one bad ICRC, UDP checksum and TVer in each direction
-// (testdata/captures/README.md).
+// (testdata/README.md).
 func TestCapturesComeOutAgain(t *testing.T) {
 	verdicts := map[spec.Verdict]int{}
 	for _, file := range captures(t) {

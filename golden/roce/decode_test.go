@@ -496,6 +496,9 @@ func TestOptions(t *testing.T) {
 		f[14] = 0x40 | byte(words)
 		copy(f[16:], be(2, uint64(len(f)-14)))
 		assert.Equal(t, spec.VerdictIPHeaderLength, verdictOf(t, f), "IHL %d", words)
+		udpEnd := 14 + 4*words + 8
+		assert.Equal(t, spec.VerdictIPHeaderLength, verdictOf(t, f[:udpEnd]), "IHL %d, no more than UDP", words)
+		assert.Equal(t, spec.VerdictNotRoCE, verdictOf(t, f[:udpEnd-1]), "IHL %d, UDP not whole", words)
 	}
 }
 
