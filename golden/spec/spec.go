@@ -239,6 +239,30 @@ type Entry interface {
 	SetWords([]uint32) error
 }
 
+// EntryDifference names the first field in which two entries of one table differ, with both values in hexadecimal;
+// ok is false if they are equal.
+func EntryDifference(a, b Entry) (field, inA, inB string, ok bool) {
+	wa, wb := a.Words(), b.Words()
+	for _, f := range Tables[a.Table()].Fields {
+		va, vb := bitsHex(wa, f), bitsHex(wb, f)
+		if va != vb {
+			return f.Name, va, vb, true
+		}
+	}
+	return "", "", "", false
+}
+
+// bitsHex is a field of a packed entry in hexadecimal.
+func bitsHex(w []uint32, f TableFieldInfo) string {
+	lo := getBits(w, f.LSB, min(f.Width, 64))
+	if f.Width > 64 {
+		if hi := getBits(w, f.LSB+64, f.Width-64); hi != 0 {
+			return fmt.Sprintf("%#x%016x", hi, lo)
+		}
+	}
+	return fmt.Sprintf("%#x", lo)
+}
+
 // Uint128 is a 128-bit number, as the IP addresses of a table entry are held.
 type Uint128 struct {
 	Lo, Hi uint64 // bits 63:0 and 127:64

@@ -1359,6 +1359,25 @@ var Tables = [...]TableInfo{
 	}},
 }
 
+// NewEntry returns an empty entry of the table, or nil if there is no such table.
+func NewEntry(id TableID) Entry {
+	switch id {
+	case TableEpCfg:
+		return &EpCfg{}
+	case TablePipeCfg:
+		return &PipeCfg{}
+	case TableOutList:
+		return &OutList{}
+	case TableEpRx:
+		return &EpRx{}
+	case TableEpTx:
+		return &EpTx{}
+	case TablePipeState:
+		return &PipeState{}
+	}
+	return nil
+}
+
 // EpCfg is one entry of table ep_cfg, 522 bits.
 type EpCfg struct {
 	Valid     bool    // 1 bit

@@ -180,20 +180,14 @@ func TestEntryLayout(t *testing.T) {
 	assert.Equal(t, []uint32{1 | 3<<1 | 5<<3 | 6<<7 | 64<<11, 0x8001 << 14, 0, 0, 0}, w)
 }
 
-// entries of every table, as constructors.
-var entries = []func() Entry{
-	func() Entry { return &EpCfg{} }, func() Entry { return &PipeCfg{} }, func() Entry { return &OutList{} },
-	func() Entry { return &EpRx{} }, func() Entry { return &EpTx{} }, func() Entry { return &PipeState{} },
-}
-
 // Each bit of an entry belongs to exactly one field, and packing is the inverse of unpacking.
 func TestEntries(t *testing.T) {
-	require.Len(t, entries, len(Tables))
+	assert.Nil(t, NewEntry(TableID(len(Tables))))
 	rng := rand.New(rand.NewPCG(1, 2))
-	for i, make_ := range entries {
-		info := Tables[i]
+	for i, info := range Tables {
 		t.Run(info.Name, func(t *testing.T) {
-			assert.Equal(t, TableID(i), make_().Table())
+			id := TableID(i)
+			assert.Equal(t, id, NewEntry(id).Table())
 			lsb := 0
 			for _, f := range info.Fields {
 				assert.Equal(t, lsb, f.LSB, f.Name)
@@ -208,12 +202,12 @@ func TestEntries(t *testing.T) {
 				if r := info.Bits % 32; r != 0 {
 					words[len(words)-1] &= 1<<r - 1
 				}
-				e := make_()
+				e := NewEntry(id)
 				require.NoError(t, e.SetWords(words))
 				assert.Equal(t, words, e.Words())
 				assert.NoError(t, e.Validate())
 			}
-			assert.ErrorContains(t, make_().SetWords(make([]uint32, info.Words+1)), "words, want")
+			assert.ErrorContains(t, NewEntry(id).SetWords(make([]uint32, info.Words+1)), "words, want")
 		})
 	}
 }
@@ -226,6 +220,18 @@ func TestEntryTooWide(t *testing.T) {
 	p := PipeCfg{Mode: 4}
 	assert.EqualError(t, p.Validate(), "pipe_cfg.mode: got 4, want 0..3 (2 bits)")
 	assert.NoError(t, (&EpCfg{QPN: 1<<24 - 1, MAC: 1<<48 - 1, IP: Uint128{math.MaxUint64, math.MaxUint64}}).Validate())
+}
+
+func TestEntryDifference(t *testing.T) {
+	a, b := &EpCfg{QPN: 0x101, PeerIP: Uint128{Hi: 1}}, &EpCfg{QPN: 0x101}
+	field, inA, inB, ok := EntryDifference(a, b)
+	assert.True(t, ok)
+	assert.Equal(t, []string{"peer_ip", "0x10000000000000000", "0x0"}, []string{field, inA, inB})
+	b.QPN = 0x102
+	field, inA, inB, _ = EntryDifference(a, b)
+	assert.Equal(t, []string{"qpn", "0x101", "0x102"}, []string{field, inA, inB}, "the first")
+	_, _, _, ok = EntryDifference(b, b)
+	assert.False(t, ok)
 }
 
 func TestAddresses(t *testing.T) {

@@ -1,0 +1,190 @@
+package table
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"github.com/epic-inc/epic/golden/engine"
+	"github.com/epic-inc/epic/golden/psn"
+	"github.com/epic-inc/epic/golden/spec"
+)
+
+// Plan is a configuration laid out in the tables of one build: an endpoint at the low bits of its QPN, a pipe at its
+// own number, the outs of the pipes one after the other in the out list.
+type Plan struct {
+	cfg       engine.Config
+	endpoints []int // entry of each endpoint
+	outBase   []int // first entry of each pipe in the out list
+}
+
+// NewPlan lays cfg out for a build. The error joins every reason why it does not fit, each with the name of the
+// endpoint or pipe, what was got and what the build allows.
+func NewPlan(cfg engine.Config, caps Capabilities) (*Plan, error) {
+	cfg.Blocks = caps.Blocks()
+	if cfg.Ports == 0 || cfg.Ports > caps.Ports {
+		cfg.Ports = caps.Ports
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	p := &Plan{cfg: cfg, endpoints: make([]int, len(cfg.Endpoints)), outBase: make([]int, len(cfg.Pipes))}
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+
+	if cfg.PSNBits != 0 && cfg.PSNBits != spec.PSNW {
+		bad("PSN bits: got %d, want %d", cfg.PSNBits, spec.PSNW)
+	}
+	if cfg.Variant != (engine.Variant{}) {
+		bad("variant: got %+v, want the default: hardware has no other", cfg.Variant)
+	}
+	taken := map[int]int{} // entry to endpoint
+	for i, ep := range cfg.Endpoints {
+		p.endpoints[i] = cfg.EntryIndex(i, caps.Endpoints)
+		if other, ok := taken[p.endpoints[i]]; ok {
+			bad("%s: QPN %#06x takes entry %d of %d, which is %s's (QPN %#06x)", endpointName(cfg, i), ep.QPN,
+				p.endpoints[i], caps.Endpoints, endpointName(cfg, other), cfg.Endpoints[other].QPN)
+		}
+		taken[p.endpoints[i]] = i
+	}
+	if len(cfg.Pipes) > caps.Pipes {
+		bad("pipes: got %d, want at most %d", len(cfg.Pipes), caps.Pipes)
+	}
+	outs := 0
+	for i, pipe := range cfg.Pipes {
+		p.outBase[i] = outs
+		outs += len(pipe.Outs)
+		if pipe.Mode == 3 && !caps.Mode3 {
+			bad("%s: mode %d is not in this build", pipeName(cfg, i), pipe.Mode)
+		}
+		if pipe.MTU > caps.MTU {
+			bad("%s: MTU %d, want at most %d", pipeName(cfg, i), pipe.MTU, caps.MTU)
+		}
+		switch pipe.DType {
+		case spec.DTypeFloat32, spec.DTypeFloat16, spec.DTypeBfloat16:
+			if !caps.Float && len(pipe.Ins) > 1 {
+				bad("%s: %v is not in this build", pipeName(cfg, i), pipe.DType)
+			}
+		}
+	}
+	if outs > caps.Outs {
+		bad("outs of all pipes: got %d, want at most %d", outs, caps.Outs)
+	}
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("engine %q does not fit the build: %w", cfg.Name, errors.Join(errs...))
+	}
+	return p, nil
+}
+
+// EndpointIndex is the entry of an endpoint of the configuration.
+func (p *Plan) EndpointIndex(endpoint int) int { return p.endpoints[endpoint] }
+
+// Endpoint is the ep_cfg entry of an endpoint of the configuration.
+func (p *Plan) Endpoint(endpoint int) *spec.EpCfg {
+	ep := p.cfg.Endpoints[endpoint]
+	e := &spec.EpCfg{
+		Valid:    true,
+		IsV6:     ep.IP.Is6(),
+		MigReq:   ep.MigReq,
+		Port:     uint8(ep.Port),
+		QPN:      ep.QPN,
+		PeerQPN:  ep.PeerQPN,
+		PKey:     ep.PKey,
+		UDPSport: ep.UDPSport,
+		TTL:      ep.TTL,
+		TOS:      ep.TOS,
+		PSN0:     uint32(ep.PSN0),
+		MAC:      mac(ep.MAC),
+		PeerMAC:  mac(ep.PeerMAC),
+		IP:       spec.Uint128FromAddr(ep.IP),
+		PeerIP:   spec.Uint128FromAddr(ep.PeerIP),
+	}
+	if ep.VLAN != nil {
+		e.VLANValid, e.VLANTCI = true, *ep.VLAN
+	}
+	if ep.InPipe != engine.None {
+		e.InValid, e.InPipe, e.InIndex = true, uint8(ep.InPipe), uint8(ep.InIndex)
+	}
+	if ep.OutPipe != engine.None {
+		e.OutValid, e.OutPipe = true, uint8(ep.OutPipe)
+	}
+	return e
+}
+
+// Pipe is the pipe_cfg entry of a pipe of the configuration.
+func (p *Plan) Pipe(pipe int) *spec.PipeCfg {
+	c := p.cfg.Pipes[pipe]
+	return &spec.PipeCfg{
+		Valid:      true,
+		Mode:       uint8(c.Mode),
+		Op:         c.Op,
+		DType:      c.DType,
+		FanIn:      uint8(len(c.Ins)),
+		FanOut:     uint8(len(c.Outs)),
+		NLog2:      uint8(bits.TrailingZeros(uint(c.N))),
+		MTULog2:    uint8(bits.TrailingZeros(uint(c.MTU))),
+		OutBase:    uint16(p.outBase[pipe]),
+		BaseBlock:  uint16(c.Base),
+		PSN0:       uint32(c.PSN0),
+		AckEvery:   uint16(c.AckEvery),
+		RNRCode:    uint8(c.RNRCode),
+		Retries:    uint8(c.Retries),
+		BackoffMax: uint8(c.BackoffMax),
+		Timeout:    uint32(c.Timeout),
+	}
+}
+
+// placed is an entry and its place.
+type placed struct {
+	name  string // of the endpoint or pipe it is for
+	index int
+	entry spec.Entry
+}
+
+// outList are the out_list entries of a pipe.
+func (p *Plan) outList(pipe int) []placed {
+	var list []placed
+	for i, o := range p.cfg.Pipes[pipe].Outs {
+		list = append(list, placed{fmt.Sprintf("%s, out %d", pipeName(p.cfg, pipe), i), p.outBase[pipe] + i,
+			&spec.OutList{Endpoint: uint16(p.endpoints[o])}})
+	}
+	return list
+}
+
+func (p *Plan) endpoint(i int) placed {
+	return placed{endpointName(p.cfg, i), p.endpoints[i], p.Endpoint(i)}
+}
+
+func (p *Plan) pipe(i int) placed { return placed{pipeName(p.cfg, i), i, p.Pipe(i)} }
+
+func mac(m [6]byte) uint64 {
+	v, err := spec.MACToUint64(m[:])
+	if err != nil {
+		panic(err) // six bytes by its type
+	}
+	return v
+}
+
+func endpointName(c engine.Config, i int) string { return named("endpoint", i, c.Endpoints[i].Name) }
+
+func pipeName(c engine.Config, i int) string { return named("pipe", i, c.Pipes[i].Name) }
+
+func named(what string, i int, name string) string {
+	if name == "" {
+		return fmt.Sprintf("%s %d", what, i)
+	}
+	return fmt.Sprintf("%s %d (%s)", what, i, name)
+}
+
+// drained says that a pipe holds nothing anyone waits for (protocol.md 9).
+func drained(state spec.PipeState, ins []spec.EpRx) error {
+	if state.PSNStart != state.NextSend {
+		return fmt.Errorf("psnStart is %v, nextSend %v", psn.PSN(state.PSNStart), psn.PSN(state.NextSend))
+	}
+	for _, rx := range ins {
+		if rx.EPSN != state.NextSend {
+			return fmt.Errorf("ePSN of an in is %v, nextSend %v", psn.PSN(rx.EPSN), psn.PSN(state.NextSend))
+		}
+	}
+	return nil
+}

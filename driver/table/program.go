@@ -1,0 +1,244 @@
+package table
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/epic-inc/epic/golden/engine"
+	"github.com/epic-inc/epic/golden/spec"
+)
+
+// Program writes a configuration to an engine that has bound none of its pipes since reset: out lists,
+// endpoints, pipes. It returns when every pipe takes data, or ctx is done.
+func (e *Engine) Program(ctx context.Context, cfg engine.Config) (*Plan, error) {
+	plan, err := NewPlan(cfg, e.caps)
+	if err != nil {
+		return nil, err
+	}
+	for i := range cfg.Pipes {
+		var state spec.PipeState
+		if err := e.ReadEntry(ctx, i, &state); err != nil {
+			return nil, fmt.Errorf("%s: %w", pipeName(cfg, i), err)
+		}
+		if state.Bound || state.Binding {
+			return nil, fmt.Errorf("%s: bound already: repoint it, or reset the engine", pipeName(cfg, i))
+		}
+	}
+	for i := range cfg.Pipes {
+		if err := e.writeAll(ctx, plan.outList(i)...); err != nil {
+			return nil, err
+		}
+	}
+	for i := range cfg.Endpoints {
+		if err := e.writeAll(ctx, plan.endpoint(i)); err != nil {
+			return nil, err
+		}
+	}
+	for i := range cfg.Pipes {
+		if err := e.bind(ctx, plan, i); err != nil {
+			return nil, err
+		}
+	}
+	return plan, nil
+}
+
+// Repoint gives the listed pipes of a running engine, and the endpoints of those pipes, the entries of cfg. Pipes that are
+// not listed must be in cfg as they are in the engine, and run on undisturbed.
+//
+// A pipe that is not drained is refused (IsBusy) before anything is written. The endpoints of the pipes, old and new, are out
+// of the tables meanwhile: what arrives for them goes to the bypass port. An endpoint belongs to at most two pipes and its
+// two directions start anew together, so both must be listed.
+func (e *Engine) Repoint(ctx context.Context, cfg engine.Config, pipes ...int) (*Plan, error) {
+	plan, err := NewPlan(cfg, e.caps)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range pipes {
+		if p < 0 || p >= len(cfg.Pipes) {
+			return nil, fmt.Errorf("repoint: got pipe %d, want 0..%d", p, len(cfg.Pipes)-1)
+		}
+	}
+	for i, ep := range cfg.Endpoints {
+		if err := bothListed(endpointName(cfg, i), ep.InPipe, ep.OutPipe, pipes); err != nil {
+			return nil, err
+		}
+	}
+	for i := range cfg.Pipes {
+		if slices.Contains(pipes, i) {
+			continue
+		}
+		if err := e.verify(ctx, append(plan.outList(i), plan.pipe(i))...); err != nil {
+			return nil, fmt.Errorf("%s is not to change: %w", pipeName(cfg, i), err)
+		}
+	}
+	old, err := e.users(ctx, pipes)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.checkDrained(ctx, plan, pipes, old); err != nil {
+		return nil, err
+	}
+
+	for _, u := range old {
+		if err := e.WriteEntry(ctx, u.index, &spec.EpCfg{}); err != nil {
+			return nil, fmt.Errorf("remove endpoint entry %d: %w", u.index, err)
+		}
+	}
+	for _, p := range pipes {
+		if err := e.writeAll(ctx, plan.outList(p)...); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range pipes {
+		if err := e.bind(ctx, plan, p); err != nil {
+			return nil, err
+		}
+	}
+	for i, ep := range cfg.Endpoints {
+		if slices.Contains(pipes, ep.InPipe) || slices.Contains(pipes, ep.OutPipe) {
+			if err := e.writeAll(ctx, plan.endpoint(i)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return plan, nil
+}
+
+// bothListed refuses an endpoint of which one direction would be repointed and the other not.
+func bothListed(name string, in, out int, pipes []int) error {
+	if in == engine.None || out == engine.None || slices.Contains(pipes, in) == slices.Contains(pipes, out) {
+		return nil
+	}
+	return fmt.Errorf("%s: in-pipe %d and out-pipe %d start anew together, got pipes %v", name, in, out, pipes)
+}
+
+// user is a valid endpoint entry of the engine that belongs to a listed pipe.
+type user struct {
+	index int
+	entry spec.EpCfg
+}
+
+// users reads the whole endpoint table: whoever wrote it, the entries of the pipes are found.
+func (e *Engine) users(ctx context.Context, pipes []int) ([]user, error) {
+	var list []user
+	for i := range e.caps.Endpoints {
+		u := user{index: i}
+		if err := e.ReadEntry(ctx, i, &u.entry); err != nil {
+			return nil, err
+		}
+		if !u.entry.Valid {
+			continue
+		}
+		in, out := engine.None, engine.None
+		if u.entry.InValid {
+			in = int(u.entry.InPipe)
+		}
+		if u.entry.OutValid {
+			out = int(u.entry.OutPipe)
+		}
+		if err := bothListed(fmt.Sprintf("endpoint entry %d", i), in, out, pipes); err != nil {
+			return nil, err
+		}
+		if slices.Contains(pipes, in) || slices.Contains(pipes, out) {
+			list = append(list, u)
+		}
+	}
+	return list, nil
+}
+
+// checkDrained refuses to touch a pipe that still holds something. A pipe in error holds nothing worth waiting for.
+func (e *Engine) checkDrained(ctx context.Context, plan *Plan, pipes []int, old []user) error {
+	for _, p := range pipes {
+		name := pipeName(plan.cfg, p)
+		var state spec.PipeState
+		if err := e.ReadEntry(ctx, p, &state); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		busy := &RefusedError{Table: spec.TablePipeCfg, Index: p, Write: true, Reason: spec.TableErrorBusy}
+		if state.Binding {
+			return fmt.Errorf("%s: binding: %w", name, busy)
+		}
+		if !state.Bound || state.PipeError {
+			continue
+		}
+		var ins []spec.EpRx
+		for _, u := range old {
+			if u.entry.InValid && int(u.entry.InPipe) == p {
+				var rx spec.EpRx
+				if err := e.ReadEntry(ctx, u.index, &rx); err != nil {
+					return fmt.Errorf("%s: %w", name, err)
+				}
+				ins = append(ins, rx)
+			}
+		}
+		if why := drained(state, ins); why != nil {
+			return fmt.Errorf("%s: %w: %w", name, why, busy)
+		}
+	}
+	return nil
+}
+
+// bind writes a pipe entry and waits until the pipe takes data.
+func (e *Engine) bind(ctx context.Context, plan *Plan, pipe int) error {
+	if err := e.writeAll(ctx, plan.pipe(pipe)); err != nil {
+		return err
+	}
+	if err := e.WaitBound(ctx, pipe); err != nil {
+		return fmt.Errorf("%s: %w", pipeName(plan.cfg, pipe), err)
+	}
+	return nil
+}
+
+// WaitBound waits until the walk over a pipe's slots is over and the pipe takes data, or ctx is done.
+func (e *Engine) WaitBound(ctx context.Context, pipe int) error {
+	for {
+		var state spec.PipeState
+		if err := e.ReadEntry(ctx, pipe, &state); err != nil {
+			return err
+		}
+		if state.Bound && !state.Binding {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("pipe %d: still binding: %w", pipe, err)
+		}
+	}
+}
+
+func (e *Engine) writeAll(ctx context.Context, list ...placed) error {
+	for _, w := range list {
+		if err := e.WriteEntry(ctx, w.index, w.entry); err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
+		}
+	}
+	return nil
+}
+
+// Verify reads every entry of the plan back and names the first field that is not what was written.
+func (e *Engine) Verify(ctx context.Context, plan *Plan) error {
+	for i := range plan.cfg.Endpoints {
+		if err := e.verify(ctx, plan.endpoint(i)); err != nil {
+			return err
+		}
+	}
+	for i := range plan.cfg.Pipes {
+		if err := e.verify(ctx, append(plan.outList(i), plan.pipe(i))...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) verify(ctx context.Context, list ...placed) error {
+	for _, w := range list {
+		got := spec.NewEntry(w.entry.Table())
+		if err := e.ReadEntry(ctx, w.index, got); err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
+		}
+		if field, g, want, ok := spec.EntryDifference(got, w.entry); ok {
+			return fmt.Errorf("%s: %v[%d].%s: got %s, want %s", w.name, w.entry.Table(), w.index, field, g, want)
+		}
+	}
+	return nil
+}
