@@ -17,6 +17,13 @@ import (
 // cannot grow without end.
 const maxNodes = 1 << 18
 
+// maxDepth bounds the nesting of a document in brackets, and maxIndent that of a line: the parser's
+// time grows with a high power of both. A group nests six deep.
+const (
+	maxDepth  = 64
+	maxIndent = 200
+)
+
 // Problem is one thing wrong with a file: where, what was got and what is allowed. As an error it
 // is one line.
 type Problem struct {
@@ -85,6 +92,10 @@ func readDocument(file string, text []byte) *document {
 		d.fail(position{line, column}, "", "got the byte 0x%02x, want YAML text in UTF-8", text[i])
 		return d
 	}
+	if line := tooDeep(text); line > 0 {
+		d.fail(position{line, 1}, "", "nested more than %d deep, want a group.yaml", maxDepth)
+		return d
+	}
 	f, err := parser.ParseBytes(text, 0)
 	if err != nil {
 		var at position
@@ -126,6 +137,41 @@ func firstBinary(text []byte) int {
 		i += n
 	}
 	return -1
+}
+
+// tooDeep is the first line that nests deeper than maxDepth brackets or begins with more than maxIndent
+// blanks and dashes, or 0. It may count a bracket in a text that goes over several lines, where no group
+// has one.
+func tooDeep(text []byte) int {
+	depth := 0
+	for number, line := range strings.Split(string(text), "\n") {
+		if len(line)-len(strings.TrimLeft(line, " -?:")) > maxIndent {
+			return number + 1
+		}
+		quote := byte(0)
+	scan:
+		for i := 0; i < len(line); i++ {
+			switch c := line[i]; {
+			case quote != 0:
+				if c == '\\' && quote == '"' {
+					i++
+				} else if c == quote {
+					quote = 0
+				}
+			case c == '"' || c == '\'':
+				quote = c
+			case c == '#' && (i == 0 || line[i-1] == ' '):
+				break scan
+			case c == '[' || c == '{':
+				if depth++; depth > maxDepth {
+					return number + 1
+				}
+			case (c == ']' || c == '}') && depth > 0:
+				depth--
+			}
+		}
+	}
+	return 0
 }
 
 func where(n ast.Node) position {

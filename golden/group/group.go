@@ -20,7 +20,7 @@ import (
 const Version = 1
 
 // maxFileBytes is the largest file Load reads.
-const maxFileBytes = 16 << 20
+const maxFileBytes = 4 << 20
 
 // Group is a file that has passed every check; defaults are filled in. Ranges, units and defaults
 // of the fields are in group.schema.json.

@@ -260,6 +260,10 @@ func TestWholeFileWrong(t *testing.T) {
 		{"pcap", "version: 1\n\xd4\xc3\xb2\xa1\x02\x00", "f:2:1: got the byte 0xd4, want YAML text in UTF-8"},
 		{"nul", "a\x00", "f:1:2: got the byte 0x00"},
 		{"billion laughs", laughs(), "values once aliases are put in"},
+		{"brackets", "version: 1\na: " + strings.Repeat("[", 100000), "f:2:1: nested more than 64 deep"},
+		{"braces", strings.Repeat("{a: ", 65), "f:1:1: nested more than 64 deep"},
+		{"dashes", strings.Repeat("- ", 10000) + "x", "f:1:1: nested more than 64 deep"},
+		{"brackets in strings and comments", "version: 1\nx: \"" + strings.Repeat("[", 99) + "\" # " + strings.Repeat("{", 99), "f:1:1: field switches is missing"},
 		{"loop", "version: &a [*a]\n", "alias *a has no anchor"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
