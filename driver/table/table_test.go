@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/epic-inc/epic/driver/device"
 	"github.com/epic-inc/epic/driver/table"
 	"github.com/epic-inc/epic/golden/engine"
 	"github.com/epic-inc/epic/golden/roce"
@@ -540,11 +539,4 @@ func TestFault(t *testing.T) {
 	assert.Equal(t, []int{3, 39}, list)
 	require.NoError(t, e.SetTickClocks(t.Context(), 3220))
 	assert.Equal(t, uint32(3220), f.regs[addrTick])
-}
-
-func TestField(t *testing.T) {
-	assert.Equal(t, uint32(0xabc), device.TableCmdIndex.Get(0x0abc0031))
-	assert.Equal(t, uint32(0x0abc0000), device.TableCmdIndex.Put(0xabc))
-	assert.PanicsWithValue(t, "device: TABLE_CMD.index: got 4096, want 0..4095", func() { device.TableCmdIndex.Put(4096) })
-	assert.Equal(t, uint32(0xffffffff), device.Field{Name: "all", Shift: 0, Width: 32}.Put(0xffffffff))
 }
