@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/epic-inc/epic/golden/group"
+	"github.com/epic-inc/epic/golden/host"
 )
 
 func configCommand() *cobra.Command {
@@ -192,6 +193,7 @@ func shapeFlags(f *pflag.FlagSet, o *group.Options) {
 	f.IntVar(&o.RNRCode, "rnr-code", o.RNRCode, "timer code of RNR NAKs, 0 to 31")
 	f.IntVar(&o.MessagePackets, "message-packets", o.MessagePackets, "packets of one message")
 	f.IntVar(&o.WindowPackets, "window", o.WindowPackets, "packets a rank may have unacknowledged; 0: half the slots")
+	f.IntVar(&o.HostTimeout, "host-timeout", o.HostTimeout, "ACK timeout of the ranks' NICs: 4.096 us x 2^code, 0 for none")
 	f.StringVar(&o.Preset, "preset", o.Preset, "how the ranks' NICs behave: linux-rxe or strict-nic")
 	f.SortFlags = false
 }
@@ -203,7 +205,7 @@ func completeShape(c *cobra.Command) {
 		"collective": {"allreduce", "reduce", "broadcast", "barrier"},
 		"mode":       {"1", "2", "3"},
 		"mtu":        {"256", "512", "1024", "2048", "4096"},
-		"preset":     {"linux-rxe", "strict-nic"},
+		"preset":     host.Presets(),
 	} {
 		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic(err) // a flag of that name does not exist: a mistake in this file

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/epic-inc/epic/golden/engine"
+	"github.com/epic-inc/epic/golden/host"
 	"github.com/epic-inc/epic/golden/psn"
 	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
@@ -118,6 +119,38 @@ func (g *Group) engineConfig(s int) (engine.Config, error) {
 		cfg.Pipes = append(cfg.Pipes, cp)
 	}
 	return cfg, nil
+}
+
+// hostSportBase is the first UDP source port of the ranks: rank k sends from hostSportBase + k mod 2^14.
+const hostSportBase = 0xc000
+
+// HostConfig makes the queue pair of a rank, connected to its switch's endpoint. It is in the endpoint's
+// partition as a full member, and tags as the endpoint does.
+func (g *Group) HostConfig(rank int) (host.Config, error) {
+	s, e, err := g.RankPeer(rank)
+	if err != nil {
+		return host.Config{}, err
+	}
+	r, ep := g.Ranks[rank], g.Switches[s].Endpoints[e]
+	preset := r.Preset
+	if preset == "" {
+		preset = g.Host.Preset
+	}
+	settings, err := host.Preset(preset)
+	if err != nil {
+		return host.Config{}, fmt.Errorf("rank %d: %w", rank, err)
+	}
+	in, out := g.Switches[s].pipesOf(ep.Name)
+	if in == nil {
+		in = out
+	}
+	return host.Config{
+		Name: RankName(rank), MAC: roce.MAC(r.MAC), PeerMAC: roce.MAC(ep.MAC), IP: r.IP.Addr, PeerIP: ep.IP.Addr,
+		QPN: r.QPN, PeerQPN: ep.QPN, PKey: ep.PKey | 0x8000, UDPSport: hostSportBase + uint16(rank&0x3fff), TTL: 64,
+		VLAN: ep.VLAN, SendPSN: psn.PSN(in.PSN0), RecvPSN: psn.PSN(in.PSN0), MTU: g.MTU,
+		Timeout: g.Host.TimeoutCode, RetryCnt: g.Host.RetryCnt, RNRRetry: g.Host.RNRRetry, MinRNRTimer: g.Host.MinRNRTimer,
+		Settings: settings,
+	}, nil
 }
 
 // Classifier gives the verdict of the table stage on a frame that came in at a port (negative: not

@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/epic-inc/epic/golden/engine"
+	"github.com/epic-inc/epic/golden/host"
 	"github.com/epic-inc/epic/golden/spec"
 	"github.com/epic-inc/epic/golden/tree"
 )
@@ -52,6 +53,7 @@ type Options struct {
 	RNRCode        int        // rnr-code
 	MessagePackets int        // message-packets
 	WindowPackets  int        // window; 0: half the slots
+	HostTimeout    int        // host-timeout, the code of the ranks' ACK timeout
 	Preset         string     // preset
 }
 
@@ -59,7 +61,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Ranks: 4, Tree: TreeSingle, Collective: "allreduce", Mode: 3, MTU: 1024, Slots: 128, DelayNs: 1000, Gbps: 100,
-		ClockMHz: 250, ClocksPerTick: 2500, TimeoutTicks: 1678, AckEvery: 1, RNRCode: 1, MessagePackets: 16, Preset: "linux-rxe",
+		ClockMHz: 250, ClocksPerTick: 2500, TimeoutTicks: 1678, AckEvery: 1, RNRCode: 1, MessagePackets: 16, HostTimeout: 12, Preset: "linux-rxe",
 	}
 }
 
@@ -93,6 +95,7 @@ func (o Options) Check() error {
 		{"rnr-code", float64(o.RNRCode), 0, 31},
 		{"message-packets", float64(o.MessagePackets), 1, 1 << 20},
 		{"window", float64(o.WindowPackets), 0, 1 << 22},
+		{"host-timeout", float64(o.HostTimeout), 0, 31},
 	} {
 		if !(r.got >= r.lo && r.got <= r.hi) { // a NaN is in no range
 			return badOption(r.option, "got %s, want %s..%s", plain(r.got), plain(r.lo), plain(r.hi))
@@ -123,8 +126,8 @@ func (o Options) Check() error {
 	if a := max(1, o.Slots/4); o.AckEvery < 1 || o.AckEvery > a {
 		return badOption("ack-every", "got %d, want 1..%d, a quarter of the slots", o.AckEvery, a)
 	}
-	if o.Preset != "linux-rxe" && o.Preset != "strict-nic" {
-		return badOption("preset", "got %q, want one of linux-rxe, strict-nic", o.Preset)
+	if _, err := host.Preset(o.Preset); err != nil {
+		return badOption("preset", "got %q, want one of %s", o.Preset, strings.Join(host.Presets(), ", "))
 	}
 	if o.WindowPackets != 0 && o.WindowPackets < o.MessagePackets {
 		return badOption("window", "got %d, want at least message-packets, %d", o.WindowPackets, o.MessagePackets)
@@ -167,7 +170,7 @@ func (o Options) build() (*Group, error) {
 		Version: Version, Mode: o.Mode, Collective: o.Collective, RootSwitch: t.Name(tree.Switch(t.Root())), MTU: o.MTU,
 		Clock:  Clock{o.ClockMHz, o.ClocksPerTick},
 		Timers: Timers{TimeoutTicks: o.TimeoutTicks, Retries: 7, BackoffMax: 3, RNRCode: o.RNRCode, AckEvery: o.AckEvery},
-		Host:   Host{o.Preset, o.MessagePackets, o.WindowPackets},
+		Host:   Host{o.Preset, o.MessagePackets, o.WindowPackets, o.HostTimeout, 7, 7, 1},
 		Link:   Link{DelayNs: o.DelayNs, Gbps: o.Gbps, Loss: o.Loss, Dup: o.Dup, Reorder: o.Reorder},
 	}
 	kind, err := tree.ParseCollective(o.Collective)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/epic-inc/epic/golden/host"
 	"github.com/epic-inc/epic/golden/spec"
 	"github.com/epic-inc/epic/golden/tree"
 )
@@ -116,6 +117,7 @@ func TestGenerateRefuses(t *testing.T) {
 		{func(o *Options) { o.Dup = -0.5 }, "dup: got -0.5, want 0..1"},
 		{func(o *Options) { o.Reorder = math.NaN() }, "reorder: got NaN, want 0..1"},
 		{func(o *Options) { o.Preset = "bsd" }, `preset: got "bsd", want one of`},
+		{func(o *Options) { o.HostTimeout = 32 }, "host-timeout: got 32, want 0..31"},
 		{func(o *Options) { o.WindowPackets = 15 }, "window: got 15, want at least message-packets, 16"},
 		{func(o *Options) { o.DType = spec.DTypeFloat32 }, "sum of float32 is not supported"},
 	} {
@@ -149,8 +151,8 @@ func TestDefaultOptionsAreTheSchemas(t *testing.T) {
 	assert.Equal(t, small.Clock, g.Clock)
 	assert.Equal(t, small.Timers, g.Timers)
 	assert.Equal(t, small.Link, g.Link)
-	assert.Equal(t, small.Host.Preset, g.Host.Preset)
-	assert.Equal(t, small.Host.MessagePackets, g.Host.MessagePackets)
+	small.Host.WindowPackets = g.Host.WindowPackets // follows the slots
+	assert.Equal(t, small.Host, g.Host)
 }
 
 // The schema is a valid draft 2020-12 schema, and names exactly the fields of the types.
@@ -192,4 +194,29 @@ func TestSchemaIsValidAndNamesTheFields(t *testing.T) {
 			assert.False(t, *schema.Defs[name].Additional, name)
 		}
 	}
+}
+
+// The names in the schema are those of the packages that give them a meaning.
+func TestSchemaEnumerations(t *testing.T) {
+	enum := func(def, field string) (names []string) {
+		schema := property(lookup("#/$defs/"+def), field)
+		for _, v := range schema["enum"].([]any) {
+			names = append(names, v.(string))
+		}
+		return names
+	}
+	assert.Equal(t, host.Presets(), enum("host", "preset"))
+	assert.Equal(t, host.Presets(), enum("rank", "preset"))
+	for i, name := range enum("pipe", "op") {
+		op, err := spec.ParseOp(name)
+		require.NoError(t, err)
+		assert.EqualValues(t, i, op)
+	}
+	assert.False(t, spec.Op(len(enum("pipe", "op"))).Valid(), "all operators are named")
+	for i, name := range enum("pipe", "dtype") {
+		dtype, err := spec.ParseDType(name)
+		require.NoError(t, err)
+		assert.EqualValues(t, i, dtype)
+	}
+	assert.False(t, spec.DType(len(enum("pipe", "dtype"))).Valid(), "all types are named")
 }

@@ -62,6 +62,10 @@ type Host struct {
 	Preset         string `json:"preset"`
 	MessagePackets int    `json:"message_packets"`
 	WindowPackets  int    `json:"window_packets"` // MW
+	TimeoutCode    int    `json:"timeout_code"`
+	RetryCnt       int    `json:"retry_cnt"`
+	RNRRetry       int    `json:"rnr_retry"`
+	MinRNRTimer    int    `json:"min_rnr_timer"`
 }
 
 // Link is one link, the same in both directions.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/epic-inc/epic/golden/engine"
+	"github.com/epic-inc/epic/golden/host"
 	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
 	"github.com/epic-inc/epic/golden/tree"
@@ -82,12 +83,44 @@ func TestCapturesGroup(t *testing.T) {
 	assert.ErrorContains(t, err, `switch "leaf0" does not exist, want one of root`)
 }
 
+func TestHostConfig(t *testing.T) {
+	g, err := Load(captures)
+	require.NoError(t, err)
+	for k := range 4 {
+		got, err := g.HostConfig(k)
+		require.NoError(t, err)
+		require.NoError(t, got.Validate())
+		assert.Equal(t, host.Config{
+			Name: fmt.Sprintf("rank/%d", k), MAC: roce.MAC{0x52, 0x54, 0, 0, 0, byte(k + 1)}, PeerMAC: roce.MAC{0x52, 0x54, 0, 0, 0, 0x63},
+			IP: netip.MustParseAddr(fmt.Sprintf("10.9.0.%d", k+1)), PeerIP: netip.MustParseAddr("10.9.0.99"),
+			QPN: 17, PeerQPN: 0x101 + uint32(k), PKey: 0xffff, UDPSport: 0xc000 + uint16(k), TTL: 64,
+			SendPSN: 0xfffff0, RecvPSN: 0xfffff0, MTU: 1024, Timeout: 12, RetryCnt: 7, RNRRetry: 7, MinRNRTimer: 1,
+			Settings: host.LinuxRXE(),
+		}, got)
+	}
+	_, err = g.HostConfig(4)
+	assert.ErrorContains(t, err, "rank 4 does not exist, want 0..3")
+
+	// Rank 1 is the root of a reduce: it only receives, from the same first PSN; limited endpoint, own preset.
+	o := DefaultOptions()
+	o.Ranks, o.Collective, o.RootRank, o.PSN0 = 3, "reduce", 1, 77
+	g, err = Generate(o)
+	require.NoError(t, err)
+	g.Ranks[1].Preset = "strict-nic"
+	g.Switches[0].Endpoints[1].PKey = 0x7001
+	got, err := g.HostConfig(1)
+	require.NoError(t, err)
+	assert.EqualValues(t, 77, got.RecvPSN)
+	assert.EqualValues(t, 0xf001, got.PKey)
+	assert.Equal(t, host.StrictNIC(), got.Settings)
+}
+
 func TestDefaultsAndPlacement(t *testing.T) {
 	g, err := Parse("two", []byte(two))
 	require.NoError(t, err)
 	assert.Equal(t, Timers{TimeoutTicks: 1678, Retries: 7, BackoffMax: 3, RNRCode: 1, AckEvery: 1}, g.Timers)
 	assert.Equal(t, Clock{250, 2500}, g.Clock)
-	assert.Equal(t, Host{"linux-rxe", 16, 32}, g.Host)
+	assert.Equal(t, Host{"linux-rxe", 16, 32, 12, 7, 7, 1}, g.Host)
 	assert.Equal(t, 64, g.Switches[0].EndpointEntries)
 	assert.Equal(t, uint16(0xffff), g.Switches[0].Endpoints[1].PKey)
 	assert.Equal(t, uint16(49999), g.Switches[0].Endpoints[1].Sport)
