@@ -24,7 +24,7 @@ const (
 	addrCtrl, addrTick, addrCmd, addrStatus        = 0x20, 0x24, 0x30, 0x34
 	addrIndex, addrLo, addrHi                      = 0x40, 0x44, 0x48
 	addrFirst, addrPSN, addrGot, addrWanted        = 0x60, 0x64, 0x68, 0x6c
-	addrPipeErrors, addrTableData, addrAfterTables = 0x80, 0x100, 0x180
+	addrPipeErrors, addrTableData, addrAfterTables = 0x80, 0x100, 0x150
 )
 
 var errSlave = errors.New("SLVERR")
@@ -35,8 +35,8 @@ type place struct{ table, index uint32 }
 // error. It refuses what no driver may do.
 type fake struct {
 	regs    map[uint32]uint32
-	data    [32]uint32
-	entries map[place][32]uint32
+	data    [20]uint32
+	entries map[place][20]uint32
 	limits  [6]uint32
 	busy    int // status reads until the command is done
 	pending func() uint32
@@ -55,7 +55,7 @@ func newFake() *fake {
 			addrData: 512 | 8<<16 | 1<<25, addrTables: 64 | 16<<16, addrMemory: 128 | 12<<24,
 			addrLists: 64 | uint32(spec.CounterCount)<<16, addrFirst: 0,
 		},
-		entries: map[place][32]uint32{},
+		entries: map[place][20]uint32{},
 		limits:  [6]uint32{64, 16, 64, 64, 64, 16},
 		binding: map[uint32]int{},
 		counts:  map[uint32]uint64{},
@@ -139,7 +139,7 @@ func (f *fake) pipeState(pipe uint32) spec.PipeState {
 }
 
 func (f *fake) put(p place, words []uint32) {
-	var w [32]uint32
+	var w [20]uint32
 	copy(w[:], words)
 	f.entries[p] = w
 }

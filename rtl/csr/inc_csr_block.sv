@@ -59,7 +59,7 @@ module inc_csr_block #(
   output wire           m_tbl_write,       // 1: write wdata; 0: read
   output wire  [3:0]    m_tbl_id,          // inc_spec_pkg::TABLE_*
   output wire  [11:0]   m_tbl_index,
-  output wire  [1023:0] m_tbl_wdata,       // first field in the lowest bits
+  output wire  [1023:0] m_tbl_wdata,       // first field in the lowest bits; 0 from 640 up
   input  wire           s_tbl_rsp_valid,
   input  wire  [1:0]    s_tbl_rsp_error,   // inc_spec_pkg::TABLE_ERROR_*
   input  wire  [1023:0] s_tbl_rsp_rdata,   // of a read; 0 beyond the entry
@@ -87,6 +87,7 @@ module inc_csr_block #(
   inc_csr_pkg::inc_csr__out_t hwif_out;
 
   // ---------------------------------------------------------------- table commands
+  localparam int TABLE_WORDS = 20;  // TABLE_DATA of inc_csr.rdl: the longest entry and some room
   localparam logic [1:0] IDLE = 2'd0;
   localparam logic [1:0] OFFER = 2'd1;  // m_tbl_valid
   localparam logic [1:0] WAIT = 2'd2;   // for the answer
@@ -177,12 +178,14 @@ module inc_csr_block #(
   assign m_tbl_id    = id_q;
   assign m_tbl_index = index_q;
   generate
-    for (genvar i = 0; i < 32; i++) begin : gen_table_data
+    for (genvar i = 0; i < TABLE_WORDS; i++) begin : gen_table_data
       assign m_tbl_wdata[i*32 +: 32] = hwif_out.TABLE_DATA[i].word.value;
       assign hwif_in.TABLE_DATA[i].word.next = s_tbl_rsp_rdata[i*32 +: 32];
       assign hwif_in.TABLE_DATA[i].word.we = load;
     end
   endgenerate
+  assign m_tbl_wdata[1023:TABLE_WORDS*32] = '0;
+  wire unused_ok = &{1'b0, s_tbl_rsp_rdata[1023:TABLE_WORDS*32]};
 
   // The command counts as busy from its write on, not from the clock after.
   assign hwif_in.TABLE_STATUS.busy.next    = written_q || state_q != IDLE;

@@ -81,6 +81,7 @@ func TestRefused(t *testing.T) {
 		{"opcode header", "headers: [aeth]", "headers: [beth]", `opcodes.acknowledge.headers: got "beth"`},
 		{"constant too wide", "value: 4791, w: 16", "value: 4791, w: 12", "constants.roce_udp_port: value 4791 does not fit w: 12"},
 		{"table field width", "{name: port, w: 6}", "{name: port, w: 65}", "tables.ep_cfg.port: got w: 65, want 1..64 or 128"},
+		{"table too wide", "    - {name: port, w: 6}", "    - {name: port, w: 64}\n    - {name: q, w: 64}", "tables.ep_cfg: got 644 bits, want at most 640"},
 		{"record field width", "{name: clock, w: 64", "{name: clock, w: 48", "record.clock: got w: 48, want 32 or 64"},
 		{"record group", "{name: epsn, group: rx}", "{name: epsn, group: rxx}", `record.epsn.group: got "rxx"`},
 		{"read-only table", "read_only_tables: [ep_rx,", "read_only_tables: [ep_r,", `read_only_tables: got "ep_r"`},

@@ -154,8 +154,8 @@ type spec struct {
 	Hash      uint32
 }
 
-// maxTableBits is the width of CSRs TABLE_DATA[0..31].
-const maxTableBits = 32 * 32
+// maxTableBits is the width of CSRs TABLE_DATA[0..19].
+const maxTableBits = 20 * 32
 
 var nameRE = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 

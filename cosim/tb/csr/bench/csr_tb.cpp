@@ -24,7 +24,8 @@
 
 namespace {
 
-using Entry = std::array<uint32_t, 32>;
+constexpr int kWords = 20;  // of TABLE_DATA
+using Entry = std::array<uint32_t, kWords>;
 
 constexpr uint32_t kEndpoints = 64, kPipes = 40, kOuts = 100;  // of inc_csr_tb
 constexpr uint32_t kCounters = INC_COUNTER_COUNT;
@@ -212,7 +213,7 @@ class Bench {
     dut.s_tbl_rsp_valid = 1;
     dut.s_tbl_rsp_error = static_cast<uint8_t>(answer);
     if (!write_ && answer == INC_TABLE_ERROR_NONE) {
-      for (int i = 0; i < 32; i++) dut.s_tbl_rsp_rdata[i] = entry_[i];
+      for (int i = 0; i < kWords; i++) dut.s_tbl_rsp_rdata[i] = entry_[i];
     }
   }
 
@@ -223,7 +224,8 @@ class Bench {
     write_ = dut.m_tbl_write;
     Entry& entry = tables[{dut.m_tbl_id, dut.m_tbl_index}];
     if (write_ && answer == INC_TABLE_ERROR_NONE) {
-      for (int i = 0; i < 32; i++) entry[i] = dut.m_tbl_wdata[i];
+      for (int i = 0; i < kWords; i++) entry[i] = dut.m_tbl_wdata[i];
+      for (int i = kWords; i < 32; i++) want("m_tbl_wdata beyond TABLE_DATA", dut.m_tbl_wdata[i], 0);
     }
     entry_ = entry;
   }
@@ -245,7 +247,7 @@ void identification(Bench& b) {
 // Addresses without a register, and accesses that a register does not allow, are answered SLVERR.
 void refusals(Bench& b) {
   uint32_t data = 0;
-  for (uint32_t addr : {0x028u, 0x02cu, 0x038u, 0x04cu, 0x058u, 0x070u, 0x0a0u, 0x180u, 0xffcu}) {
+  for (uint32_t addr : {0x028u, 0x02cu, 0x038u, 0x04cu, 0x058u, 0x070u, 0x0a0u, 0x150u, 0x180u, 0xffcu}) {
     b.want("read of no register", b.read(addr, &data), kSlverr);
     b.want("write of no register", b.write(addr, 1), kSlverr);
   }
@@ -288,7 +290,7 @@ void tables(Bench& b) {
     if (index >= limit) wanted = INC_TABLE_ERROR_BAD_INDEX;
     if (!known || (write && read_only[table])) wanted = INC_TABLE_ERROR_BAD_TABLE;
     const bool reaches = wanted == b.answer;
-    for (int i = 0; i < 32; i++) {
+    for (int i = 0; i < kWords; i++) {
       if (b.below(4) == 0) {
         data[i] = b.below(0xffffffff);
         b.put(TABLE_DATA + 4 * i, data[i]);
@@ -308,7 +310,7 @@ void tables(Bench& b) {
       if (b.tables[{table, index}] != entry) b.fail("the engine's entry is not what was written");
     }
     // A read that was refused leaves TABLE_DATA alone.
-    for (int i = 0; i < 32; i++) b.want("TABLE_DATA", b.get(TABLE_DATA + 4 * i), data[i]);
+    for (int i = 0; i < kWords; i++) b.want("TABLE_DATA", b.get(TABLE_DATA + 4 * i), data[i]);
   }
   b.answer = INC_TABLE_ERROR_NONE;
 
