@@ -153,6 +153,7 @@ void Simulation::build() {
   context_->randReset(2);
   context_->randSeed(static_cast<int>((instance_.settings.seed * 0x9e3779b97f4a7c15ull >> 33) | 1));
   context_->fatalOnError(false);
+  context_->assertOn(false);  // nothing is promised of random state before the reset is over
   context_->traceEverOn(!options_.trace.empty());
   top_ = std::make_unique<Vinc_tb>(context_.get(), "inc_tb");
   top_->clk = 0;
@@ -182,7 +183,10 @@ void Simulation::trace_clock() {
 void Simulation::step() {
   const bool tracing = !options_.trace.empty();
   if (tracing) trace_clock();
-  if (instance_.clock == reset_clocks_) top_->rst = 0;
+  if (instance_.clock == reset_clocks_) {
+    top_->rst = 0;
+    context_->assertOn(true);
+  }
   top_->clk = 1;
   top_->eval();
   if (trace_) trace_->dump(2 * instance_.clock);

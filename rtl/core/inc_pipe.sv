@@ -350,8 +350,8 @@ module inc_pipe #(
   assign agg_data  = pay_data;
 
   logic [7:0] f_verdict;
-  wire        is_byp = inc_spec_pkg::verdict_is_bypass(f_verdict_raw);
   wire [7:0]  f_verdict_raw = !eof_ok ? eof_verdict : to_ack ? ack_verdict : v_q;
+  wire        is_byp = inc_spec_pkg::verdict_is_bypass(f_verdict_raw);
   always_comb begin
     f_verdict = f_verdict_raw;
     if (is_byp && !byp_head_fits) f_verdict = inc_spec_pkg::VERDICT_BYPASS_FULL;
@@ -764,7 +764,7 @@ module inc_pipe #(
 
   wire   to_ack_fin = fin && to_ack;                      // Retransmission writes this record
   assign ret_valid  = (fin && !to_ack_fin) || op_adv || op_rel || op_rcy || op_err || op_ack
-                      || op_bind || op_bdone || tbl_fire;
+                      || op_bind || op_bdone || init_ep || init_pipe;
 
   logic [PIPE_W-1:0] r_pipe;
   logic [EP_W-1:0]   r_ep;
