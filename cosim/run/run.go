@@ -1,0 +1,287 @@
+// Package run does whole runs of an RTL engine in a group: `epic cosim run` with virtual hosts and golden
+// switches around it, `epic cosim replay` with frames from captures, and `epic bench cosim`.
+//
+// Everything random comes from the seed, and time is simulated, so a run is a function of its options. A
+// run that finds a difference is therefore done once more with a trace around it.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/epic-inc/epic/cosim/link"
+	"github.com/epic-inc/epic/cosim/scoreboard"
+	"github.com/epic-inc/epic/cosim/server"
+	"github.com/epic-inc/epic/driver/table"
+	"github.com/epic-inc/epic/golden/engine"
+	"github.com/epic-inc/epic/golden/group"
+)
+
+// ErrDifference means that the engine is not what golden says, or that a result is wrong: exit status 1.
+var ErrDifference = errors.New("a difference was found")
+
+// Clocks traced around a difference.
+const (
+	traceBefore = 2000
+	traceAfter  = 200
+)
+
+// Options of a run.
+type Options struct {
+	Group *group.Group // never nil
+	RTLAt string       // switch whose engine is the RTL; empty: the root switch. The others are golden
+	DataW int          // 64, 128, 256, 512
+	Sim   string       // path of inc_sim; empty: build/sim/w<DataW>/inc_sim
+	Bytes int          // of each rank's vector; a multiple of 4
+	Seed  uint64       // decides everything random
+
+	Pacing                                          link.Pacing
+	IdlePPM, BackpressurePPM, BypassBackpressurePPM uint32
+
+	OutDir   string    // traces, pcapng of a difference; empty: build/cosim
+	Progress io.Writer // nil: silent
+
+	Inputs  [][]byte // vectors of the ranks, all of one length; nil: random ones of Bytes
+	Expect  []byte   // the sum, if it is known from elsewhere; it too must be what the ranks get
+	Capture string   // file for the frames at the engine's ports; empty: only of a difference
+	Trace   string   // FST file; empty: only of a difference
+	// TraceFrom and TraceTo are the clocks traced; TraceTo 0: to the end.
+	TraceFrom, TraceTo uint64
+}
+
+// fill sets what was left empty.
+func (o *Options) fill() error {
+	if o.Group == nil {
+		return errors.New("run: no group")
+	}
+	if o.RTLAt == "" {
+		t, err := o.Group.Tree()
+		if err != nil {
+			return err
+		}
+		o.RTLAt = o.Group.Switches[t.Root()].Name
+	}
+	if o.Sim == "" {
+		o.Sim = filepath.Join("build", "sim", "w"+strconv.Itoa(o.DataW), "inc_sim")
+	}
+	if o.OutDir == "" {
+		o.OutDir = filepath.Join("build", "cosim")
+	}
+	return nil
+}
+
+// rtl is the RTL engine with all that watches it.
+type rtl struct {
+	engine  *server.Engine
+	board   *scoreboard.Scoreboard
+	tables  *table.Engine
+	capture *pcapng
+	clock   group.Clock
+
+	firstNs, lastNs float64 // first frame driven, last beat that left
+	start           time.Time
+	last            *server.Window
+}
+
+// startRTL starts the simulator, programs the engine of a switch and lets its pipes bind.
+func startRTL(ctx context.Context, o *Options, record io.Writer) (*rtl, error) {
+	cfg, err := o.Group.EngineConfig(o.RTLAt)
+	if err != nil {
+		return nil, err
+	}
+	to := o.TraceTo
+	if to == 0 {
+		to = 1 << 62
+	}
+	r := &rtl{clock: o.Group.Clock, start: time.Now(), last: &server.Window{}}
+	r.engine, err = server.Start(ctx, server.Options{
+		Binary: o.Sim, Seed: o.Seed, Pacing: o.Pacing, IdlePPM: o.IdlePPM, BackpressurePPM: o.BackpressurePPM,
+		BypassBackpressurePPM: o.BypassBackpressurePPM, TraceFile: o.Trace, TraceFrom: o.TraceFrom, TraceTo: to, Record: record,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := r.program(ctx, o, cfg); err != nil {
+		return nil, errors.Join(err, r.close())
+	}
+	return r, nil
+}
+
+func (r *rtl) program(ctx context.Context, o *Options, cfg engine.Config) (err error) {
+	p := r.engine.Params()
+	if p.DataW != o.DataW {
+		return fmt.Errorf("simulator %s: built for %d bits, want %d", o.Sim, p.DataW, o.DataW)
+	}
+	r.board, err = scoreboard.New(scoreboard.Config{Engine: cfg, Entries: p.Endpoints,
+		TickClocks: uint64(o.Group.Clock.PerTick), Seed: o.Seed})
+	if err != nil {
+		return err
+	}
+	if o.Capture != "" {
+		if err := os.MkdirAll(filepath.Dir(o.Capture), 0o755); err != nil {
+			return fmt.Errorf("write capture: %w", err)
+		}
+		if r.capture, err = createPcapng(o.Capture, o.Group.Clock.MHz); err != nil {
+			return err
+		}
+	}
+	if r.tables, err = table.Open(ctx, r.engine); err != nil {
+		return err
+	}
+	if err := r.tables.SetTickClocks(ctx, uint32(o.Group.Clock.PerTick)); err != nil {
+		return err
+	}
+	plan, err := r.tables.Program(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if err := r.tables.Verify(ctx, plan); err != nil {
+		return fmt.Errorf("%w: %w", ErrDifference, err)
+	}
+	_, err = r.window(ctx)
+	return err
+}
+
+// drive hands a frame to the engine, not to be offered before clock `at`.
+func (r *rtl) drive(at uint64, port int, frame []byte) error {
+	n, err := r.engine.Drive(at, port, frame, false)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		r.firstNs = r.ns(at)
+	}
+	r.board.Drive(at, port, frame, false)
+	if r.capture != nil {
+		return r.capture.write(&scoreboard.Frame{Clock: at, Number: n, Stream: scoreboard.In, Port: port, Bytes: frame})
+	}
+	return nil
+}
+
+// window waits for the oldest grant to be run, checks what the engine did and returns it.
+func (r *rtl) window(ctx context.Context) (*server.Window, error) {
+	w, err := r.engine.Window(ctx)
+	if d := r.board.Window(w); d != nil { // it may explain why the simulation failed
+		return nil, d
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.last = w
+	for i := range w.Frames {
+		f := &w.Frames[i]
+		r.lastNs = r.ns(f.Last)
+		if r.capture != nil {
+			if err := r.capture.write(&scoreboard.Frame{Clock: f.First, Stream: int(f.Stream), Port: int(f.Port), Bytes: f.Bytes}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return w, nil
+}
+
+// ns is the time of a clock.
+func (r *rtl) ns(clock uint64) float64 { return float64(clock) * 1000 / r.clock.MHz }
+
+// clocks is the first clock at or after a time.
+func (r *rtl) clocks(ns float64) uint64 {
+	c := uint64(ns * r.clock.MHz / 1000)
+	if r.ns(c) < ns {
+		c++
+	}
+	return c
+}
+
+// finish reads counters and state tables back once the engine is quiescent, and completes the report.
+func (r *rtl) finish(ctx context.Context, rep *Report) error {
+	clocks := r.engine.Granted()
+	rep.RxBusy, rep.TxBusy = r.last.RxBusy, r.last.TxBusy
+	err := r.board.Finish(ctx, r.tables)
+	if err == nil {
+		_, err = r.window(ctx)
+	}
+	rep.take(r.board)
+	rep.Clocks = max(clocks, r.engine.Granted())
+	rep.WallS = time.Since(r.start).Seconds()
+	rep.SimTimeNs = r.lastNs - r.firstNs
+	rep.rates()
+	return err
+}
+
+func (r *rtl) close() error {
+	var err error
+	if r.capture != nil {
+		err = r.capture.close()
+		r.capture = nil
+	}
+	return errors.Join(err, r.engine.Close())
+}
+
+// attempt is one run of one network; a second call with other trace options is the same run.
+type attempt func(ctx context.Context, o *Options, rep *Report) error
+
+// explain runs an attempt. If it finds a difference, the frames around it are written, and the attempt is
+// done again with a trace around the clock of the difference.
+func explain(ctx context.Context, o Options, try attempt) (*Report, error) {
+	if err := o.fill(); err != nil {
+		return nil, err
+	}
+	rep := newReport(&o)
+	err := try(ctx, &o, rep)
+	var diff *scoreboard.Difference
+	switch {
+	case err == nil:
+		if o.Capture != "" {
+			rep.Artifacts = append(rep.Artifacts, o.Capture)
+		}
+		if o.Trace != "" {
+			rep.Artifacts = append(rep.Artifacts, o.Trace)
+		}
+		return rep, nil
+	case errors.Is(err, ErrDifference):
+		rep.Mismatches++
+		rep.Difference = err.Error()
+		return rep, err
+	case !errors.As(err, &diff):
+		return rep, err
+	}
+	rep.Mismatches++
+	rep.Difference = diff.Error()
+	if werr := os.MkdirAll(o.OutDir, 0o755); werr != nil {
+		return rep, errors.Join(fmt.Errorf("%w: %w", ErrDifference, diff), werr)
+	}
+	again := o
+	base := filepath.Join(o.OutDir, fmt.Sprintf("difference-w%d-seed%d", o.DataW, o.Seed))
+	again.Trace, again.Capture = base+".fst", base+".pcapng"
+	again.TraceFrom = diff.Clock - min(diff.Clock, traceBefore)
+	again.TraceTo = diff.Clock + traceAfter
+	say(o.Progress, "difference at clock %d: running again with a trace of clocks %d..%d", diff.Clock, again.TraceFrom, again.TraceTo)
+	text := fmt.Sprintf("%v\n\n%s", diff, diff.Detail())
+	err = try(ctx, &again, newReport(&again))
+	var second *scoreboard.Difference
+	if !errors.As(err, &second) || second.Error() != diff.Error() {
+		text += fmt.Sprintf("\nThe second run, with a trace, did not end the same way: %v\n", err)
+	}
+	if werr := os.WriteFile(base+".txt", []byte(text), 0o644); werr != nil {
+		say(o.Progress, "%v", werr)
+	}
+	rep.Artifacts = append(rep.Artifacts, base+".txt", again.Capture, again.Trace)
+	return rep, fmt.Errorf("%w: %w", ErrDifference, diff)
+}
+
+func newReport(o *Options) *Report {
+	return &Report{Seed: o.Seed, DataW: o.DataW, Ranks: len(o.Group.Ranks), Bytes: o.Bytes, RTLAt: o.RTLAt,
+		ClockMHz: o.Group.Clock.MHz, FirstResult: -1}
+}
+
+func say(w io.Writer, format string, args ...any) {
+	if w != nil {
+		fmt.Fprintf(w, format+"\n", args...)
+	}
+}
