@@ -256,10 +256,11 @@ func TestRetriesAreRenewed(t *testing.T) {
 		s     Settings
 		fails bool
 	}{{LinuxRXE(), true}, {StrictNIC(), false}} {
-		q := newQP(t, tc.s, func(c *Config) { c.RetryCnt = 2 })
+		q := newQP(t, tc.s, func(c *Config) { c.RetryCnt = 1 })
 		post(q, 1, 8*256)
 		q.Run(Event{Kind: Expire, Timer: Retransmit})
-		answer(q, 0xffffff, roce.SyndromeNAKSequence) // progress, but itself a retry
+		answer(q, 0xffffff, roce.SyndromeRNR|1) // says that fffffe arrived
+		q.Run(Event{Kind: Expire, Timer: RNRWait})
 		q.Run(Event{Kind: Expire, Timer: Retransmit})
 		require.Equal(t, tc.fails, q.Failed())
 
