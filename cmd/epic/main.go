@@ -34,11 +34,11 @@ func main() {
 		fmt.Fprintf(os.Stderr, "epic: interrupted, and did not end within %v\n", grace)
 		os.Exit(int(exit.Interrupted))
 	}()
-	os.Exit(int(run(ctx, os.Args[1:], os.Stdout, os.Stderr)))
+	os.Exit(int(execute(ctx, os.Args[1:], os.Stdout, os.Stderr)))
 }
 
-// run carries out one command line. Every error is told here, one line each, and nowhere else.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) exit.Status {
+// execute carries out one command line. Every error is told here, one line each, and nowhere else.
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) exit.Status {
 	root := rootCommand()
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -97,7 +97,7 @@ RoCE connections on their way, so that a collective costs one trip through the t
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(decodeCommand(), configCommand(), versionCommand(), exitStatusTopic())
+	root.AddCommand(cosimCommand(), decodeCommand(), configCommand(), versionCommand(), exitStatusTopic())
 	return root
 }
 

@@ -118,6 +118,37 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
+// Ctrl-C while a simulator runs ends both, with one line and status 130.
+func TestInterruptedRunLeavesNoSimulator(t *testing.T) {
+	dir := t.TempDir()
+	sim, pidFile := filepath.Join(dir, "inc_sim"), filepath.Join(dir, "pid")
+	require.NoError(t, os.WriteFile(sim, []byte("#!/bin/sh\necho $$ > "+pidFile+"\nexec sleep 600\n"), 0o755))
+	cmd := epicCommand(t, "cosim", "run", "--sim", sim)
+	cmd.Dir = dir
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	require.NoError(t, cmd.Start())
+	var pid int
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(pidFile)
+		if err != nil {
+			return false
+		}
+		pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
+		return err == nil
+	}, 20*time.Second, 10*time.Millisecond, "the simulator starts")
+	start := time.Now()
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	var ended *exec.ExitError
+	require.ErrorAs(t, cmd.Wait(), &ended)
+	assert.Equal(t, 130, ended.ExitCode())
+	assert.Less(t, time.Since(start), 5*time.Second)
+	assert.Equal(t, "epic: interrupted\n", stderr.String())
+	assert.Empty(t, stdout.String())
+	assert.Eventually(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }, 5*time.Second, 10*time.Millisecond,
+		"the simulator has ended")
+}
+
 // Every command explains itself, and with an example.
 func TestEveryCommandHasHelpAndExample(t *testing.T) {
 	var walk func(path string, depth int)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/epic-inc/epic/cosim/run"
 	"github.com/epic-inc/epic/cosim/server"
 )
 
@@ -21,9 +22,6 @@ const (
 	Lost        Status = 3
 	Interrupted Status = 130
 )
-
-// ErrDifference is wrapped by errors that mean a difference was found.
-var ErrDifference = errors.New("difference found")
 
 var table = []struct {
 	status  Status
@@ -53,7 +51,7 @@ func Of(err error) Status {
 		return Right
 	case errors.Is(err, context.Canceled):
 		return Interrupted
-	case errors.Is(err, ErrDifference), errors.Is(err, server.ErrFault):
+	case errors.Is(err, run.ErrDifference), errors.Is(err, server.ErrFault):
 		return Difference
 	case errors.Is(err, server.ErrLost):
 		return Lost

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/epic-inc/epic/cosim/run"
 	"github.com/epic-inc/epic/cosim/server"
 	"github.com/epic-inc/epic/golden/group"
 )
@@ -20,7 +21,7 @@ func TestOf(t *testing.T) {
 		want int
 	}{
 		{nil, 0},
-		{wrap(ErrDifference), 1},
+		{wrap(run.ErrDifference), 1},
 		{wrap(server.ErrFault), 1},
 		{group.Problems{{File: "f", Message: "m"}}, 2},
 		{&group.OptionError{Option: "mtu", Reason: "r"}, 2},

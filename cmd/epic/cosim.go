@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/epic-inc/epic/cmd/epic/internal/exit"
+	"github.com/epic-inc/epic/cosim/link"
+	"github.com/epic-inc/epic/cosim/run"
+	"github.com/epic-inc/epic/golden/group"
+)
+
+// cosimClocksPerTick is the time scale of generated groups that are simulated: timers run 100 times
+// faster than their names at 250 MHz, so that a lost last packet does not cost millions of clocks.
+const cosimClocksPerTick = 25
+
+// dataWidths are the widths that scripts/build-sim builds.
+var dataWidths = []int{64, 128, 256, 512}
+
+func cosimCommand() *cobra.Command {
+	return groupOf(&cobra.Command{
+		Use:     "cosim",
+		Short:   "Run the Verilog engine and hold every byte and state of it to the golden model",
+		Example: `  epic cosim run --ranks 4 --bytes 65536`,
+	}, cosimRun())
+}
+
+func cosimRun() *cobra.Command {
+	shape := group.DefaultOptions()
+	shape.ClocksPerTick = cosimClocksPerTick
+	var s simFlags
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Run a collective of virtual hosts through the engine",
+		Long: `Run makes a group of the given shape, or takes that of --config, lets virtual hosts reduce random
+vectors through it, and compares every record, frame and state of the Verilog engine with the golden
+model, and the results with a sum computed apart from both. Without --seed the seed is random; the
+report has it, and --seed repeats the run to the byte.`,
+		Example: `  epic cosim run --ranks 4 --bytes 65536 --data-w 512
+  epic cosim run --ranks 9 --tree two-level --rtl-at leaf1 --psn0 0xfffff0 --loss 0.01 --seed 7 --json
+  epic cosim run --config group.yaml --backpressure 0.3`,
+		Args: noArgs,
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	shapeFlags(f, &shape)
+	names := map[string]bool{}
+	f.VisitAll(func(f *pflag.Flag) { names[f.Name] = true })
+	f.IntVar(&s.options.Bytes, "bytes", 64<<10, "bytes of each rank's vector, a multiple of 4")
+	s.add(c, "group.yaml to run instead of a generated group")
+	completeShape(c)
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		var err error
+		if s.config == "" {
+			s.options.Group, err = group.Generate(shape)
+		} else {
+			f.Visit(func(f *pflag.Flag) {
+				if names[f.Name] && err == nil {
+					err = fmt.Errorf("--%s: contradicts --config, want one of them: the file says it", f.Name)
+				}
+			})
+			if err == nil {
+				s.options.Group, err = group.Load(s.config)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		return s.run(cmd, run.Run)
+	}
+	return c
+}
+
+// simFlags are the flags that every run of the simulator has.
+type simFlags struct {
+	options run.Options
+	config  string
+	asJSON  bool
+}
+
+func (s *simFlags) add(c *cobra.Command, config string) {
+	f, o := c.Flags(), &s.options
+	f.StringVar(&s.config, "config", "", config)
+	f.StringVar(&o.RTLAt, "rtl-at", "", "switch whose engine is the Verilog one, the root if absent; the others are golden")
+	dataW(c, &o.DataW, &o.Sim)
+	f.Var(&pacing{&o.Pacing}, "pacing", "how frames are spaced on the way in: "+strings.Join(pacings(), ", "))
+	f.Var(&probability{ppm: &o.IdlePPM}, "idle", "probability of an idle clock before each beat in")
+	f.Var(&probability{ppm: &o.BackpressurePPM}, "backpressure", "probability of a clock in which the engine's output is not taken")
+	seedFlag(c, &o.Seed)
+	f.StringVar(&o.OutDir, "out", "", "folder for what a run writes, build/cosim if absent")
+	jsonFlag(c, &s.asJSON)
+	markYAML(c)
+	complete(c, "pacing", pacings())
+}
+
+func (s *simFlags) run(cmd *cobra.Command, do func(context.Context, run.Options) (*run.Report, error)) error {
+	s.options.Seed = seed(cmd, s.options.Seed)
+	s.options.Progress = cmd.ErrOrStderr()
+	report, err := do(cmd.Context(), s.options)
+	switch exit.Of(err) {
+	case exit.Right, exit.Difference: // otherwise the report tells of half a run
+		if report != nil {
+			err = errors.Join(err, print(cmd, report, s.asJSON))
+		}
+	}
+	return err
+}
+
+// print prints a report on standard output.
+func print(cmd *cobra.Command, report interface{ WriteText(io.Writer) error }, asJSON bool) error {
+	if asJSON {
+		return printJSON(cmd.OutOrStdout(), report)
+	}
+	return report.WriteText(cmd.OutOrStdout())
+}
+
+func dataW(c *cobra.Command, w *int, sim *string) {
+	*w = 512
+	c.Flags().Var(&choice{w, dataWidths}, "data-w", "width of the engine's data path in bits: "+numbers(dataWidths))
+	c.Flags().StringVar(sim, "sim", "", "simulator, build/sim/w<DATA_W>/inc_sim if absent")
+	complete(c, "data-w", strings.Split(numbers(dataWidths), ", "))
+}
+
+func complete(c *cobra.Command, flag string, values []string) {
+	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // a flag of that name does not exist: a mistake in this file
+	}
+}
+
+func seedFlag(c *cobra.Command, seed *uint64) {
+	c.Flags().Uint64Var(seed, "seed", 0, "decides everything random; random itself if absent, and printed")
+}
+
+// seed is that of --seed, or a random one, short enough to be typed again.
+func seed(cmd *cobra.Command, given uint64) uint64 {
+	if cmd.Flags().Changed("seed") {
+		return given
+	}
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return uint64(binary.LittleEndian.Uint32(b[:]))
+}
+
+// choice is a flag that takes one of a few numbers.
+type choice struct {
+	value *int
+	of    []int
+}
+
+func (c *choice) String() string {
+	if c.value == nil {
+		return ""
+	}
+	return strconv.Itoa(*c.value)
+}
+func (c *choice) Type() string { return "bits" }
+func (c *choice) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil || !slices.Contains(c.of, n) {
+		return fmt.Errorf("got %q, want one of %s", s, numbers(c.of))
+	}
+	*c.value = n
+	return nil
+}
+
+func numbers(list []int) string {
+	text := make([]string, len(list))
+	for i, n := range list {
+		text[i] = strconv.Itoa(n)
+	}
+	return strings.Join(text, ", ")
+}
+
+// probability is a flag of 0..0.99, kept in millionths.
+type probability struct{ ppm *uint32 }
+
+func (p *probability) String() string {
+	if p.ppm == nil {
+		return ""
+	}
+	return strconv.FormatFloat(float64(*p.ppm)/1e6, 'g', -1, 64)
+}
+func (p *probability) Type() string { return "probability" }
+func (p *probability) Set(s string) error {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(v >= 0 && v <= 0.99) { // at 1 nothing would ever move
+		return fmt.Errorf("got %q, want 0..0.99", s)
+	}
+	*p.ppm = uint32(math.Round(v * 1e6))
+	return nil
+}
+
+// pacing is a flag that takes a name of link.Pacing.
+type pacing struct{ value *link.Pacing }
+
+func (p *pacing) String() string {
+	if p.value == nil {
+		return ""
+	}
+	return p.value.String()
+}
+func (p *pacing) Type() string { return "name" }
+func (p *pacing) Set(s string) error {
+	v, err := link.ParsePacing(s)
+	if err != nil {
+		return fmt.Errorf("got %q, want one of %s", s, strings.Join(pacings(), ", "))
+	}
+	*p.value = v
+	return nil
+}
+
+func pacings() []string {
+	return []string{link.PacingNone.String(), link.PacingGap.String(), link.PacingBurst.String()}
+}
