@@ -1,18 +1,21 @@
 // IncEngine: in-network collectives on RoCEv2 frames, Mode-III.
 //
-// Streams:       s_axis_rx_*     frames of all ports, without FCS; tid ingress port; tuser on the last beat: the
-//                                MAC saw an error.
-//                m_axis_tx_*     frames to send, without FCS and not padded to 60 bytes; tdest egress port;
-//                                tuser on the last beat: make the FCS bad.
-//                m_axis_bypass_* frames that are not the engine's, whole and unchanged; tid their ingress port.
+// Streams:       s_axis_rx_*     frames of all ports, without FCS; tid ingress port; tuser on the
+//                last beat: the MAC saw an error.
+//                m_axis_tx_*     frames to send, without FCS and not padded to 60 bytes; tdest
+//                                egress port; tuser on the last beat: make the FCS bad.
+//                                m_axis_bypass_* frames that are not the engine's, whole and
+//                                unchanged; tid their ingress port.
 //                s_axil_*        32-bit AXI4-Lite registers (rtl/spec/inc_csr.rdl).
 // Latency:       docs/microarchitecture.md, measured by `epic cosim run`.
 // Throughput:    one beat per clock each way.
-// Back-pressure: m_axis_tx_tready and m_axis_bypass_tready never reach s_axis_rx_tready: results wait in
-//                their slots, ACKs in their records, bypass frames that find no room are dropped and counted.
+// Back-pressure: m_axis_tx_tready and m_axis_bypass_tready never reach s_axis_rx_tready: results
+//                wait in their slots, ACKs in their records, bypass frames that find no room are
+//                dropped and counted.
 // Reset:         synchronous, active high; tables are invalid after it.
-// Parameters:    DATA_W 64..512 (powers of two; larger elaborate but are not verified yet);
-//                PORTS 1..64; ENDPOINTS 2..4096, PIPES 2..256, POOL_KB 4.., powers of two; FAN_IN 2..64.
+// Parameters:    DATA_W 64..512 (powers of two; larger elaborate but are not verified yet); PORTS
+//                1..64; ENDPOINTS 2..4096, PIPES 2..256, POOL_KB 4.., powers of two; FAN_IN
+//                2..64.
 // Source:        protocol.md 3, 4, 6, 9; the paper's IncEngine.
 // Byte 0 of a frame is tdata[7:0].
 `default_nettype none

@@ -1,12 +1,15 @@
 // AggregateData: adds the payload of a contribution into its slot, beat by beat.
 //
-// Stream:        s_valid, s_data: one beat; s_addr its place in the slot memory, s_bank the visible copy
-//                (read), s_start: first contribution, write instead of add (never 0 + x).
-//                Always ready.
-// Latency:       the sum is written 2 clocks after the beat; a read that is issued 3 clocks after it sees it.
+// Stream:        s_valid, s_data: one beat; s_addr its place in the slot memory, s_bank the
+//                visible copy (read), s_start: first contribution, write instead of add (never 0
+//                + x). Always ready.
+// Latency:       the sum is written 2 clocks after the beat; a read that is issued 3 clocks after
+//                it sees it.
 // Throughput:    1 beat per clock.
-// Hazard:        the same beat of a slot must not come again within 3 clocks: the pipe stage spends at
-//                least 3 clocks between the last beat of one frame and the first of the next (asserted).
+// Back-pressure: none: every beat is taken; the tx port waits as inc_slot_ram says.
+// Hazard:        the same beat of a slot must not come again within 3 clocks: the pipe stage
+//                spends at least 3 clocks between the last beat of one frame and the first of the
+//                next (asserted).
 // Reset:         the stages empty.
 // Parameters:    DATA_W 64..4096; DEPTH beats a bank.
 // Source:        protocol.md 4, 11; hardware.md traps 2, 3, 5.

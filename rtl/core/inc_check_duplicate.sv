@@ -1,9 +1,9 @@
 // CheckDuplicate: what Mode-III does with a data frame, from its PSN and its slot. Combinational.
 //
-// Inputs:        the frame's psn and whether its meta equals the slot's; psnStart, ePSN of the in; the
-//                slot's valid, tag and the in's bit of its bitmap.
-// Outputs:       verdict (first that applies, order of rtl/spec/inc.yaml), start (the slot does not
-//                belong to psn: write instead of add), belongs, gap (psn is beyond ePSN),
+// Inputs:        the frame's psn and whether its meta equals the slot's; psnStart, ePSN of the
+//                in; the slot's valid, tag and the in's bit of its bitmap.
+// Outputs:       verdict (first that applies, order of rtl/spec/inc.yaml), start (the slot does
+//                not belong to psn: write instead of add), belongs, gap (psn is beyond ePSN),
 //                in_order (psn == ePSN).
 // Latency:       0 clocks.
 // Source:        protocol.md 4 (slots) and 6 (data at an in-endpoint).

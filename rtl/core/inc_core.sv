@@ -1,14 +1,16 @@
-// The engine between parser and deparser: lookup, pipes, aggregation, retransmission, replication.
+// The engine between parser and deparser: lookup, pipes, aggregation, retransmission,
+// replication.
 //
-// Streams:       s_hdr, s_pay, s_eof from inc_parse; m_hdr, m_pay to inc_deparse; byp_* to inc_bypass;
-//                tbl_* from inc_csr_block (write or read one table entry, answered by tbl_rsp_*).
+// Streams:       s_hdr, s_pay, s_eof from inc_parse; m_hdr, m_pay to inc_deparse; byp_* to
+//                inc_bypass; tbl_* from inc_csr_block (write or read one table entry, answered by
+//                tbl_rsp_*).
 // Latency:       see docs/microarchitecture.md. Throughput: one payload beat per clock each way.
 // Back-pressure: the TX side never holds the RX side.
-// Retirement:    ret_tx_* and ret_rx_*: what was done, in commit order (tx before rx in one clock); read by
-//                the co-simulation from outside, left without load in synthesis.
+// Retirement:    ret_tx_* and ret_rx_*: what was done, in commit order (tx before rx in one
+//                clock); read by the co-simulation from outside, left without load in synthesis.
 // Reset:         tables cleared in ENDPOINTS clocks, during which no frame is taken.
-// Parameters:    DATA_W 64..2048; ENDPOINTS 2..4096, PIPES 2..256, powers of two; POOL_KB payload pool, power
-//                of two (each of the two copies); FAN_IN 2..64.
+// Parameters:    DATA_W 64..2048; ENDPOINTS 2..4096, PIPES 2..256, powers of two; POOL_KB payload
+//                pool, power of two (each of the two copies); FAN_IN 2..64.
 // Source:        protocol.md 4, 6, 9.
 `default_nettype none
 
@@ -112,7 +114,7 @@ module inc_core #(
   assign tbl_rsp_error = t_error_q;
   assign tbl_rsp_rdata = t_data_q;
 
-  // A read is answered one clock after its turn: ep_cfg is in block RAM, the rest waits in registers.
+  // A read is answered one clock after its turn: ep_cfg is in block RAM, the rest in registers.
   logic [1023:0] t_rdata;
   always_comb begin
     t_rdata = '0;
@@ -206,8 +208,8 @@ module inc_core #(
   inc_spec_pkg::record_t ret_rx_rec, ret_tx_rec;
   assign status_pipe_error = pipe_error;
 
-  // An error of a contribution and one of an out in the same clock: the first is kept by the register
-  // block, the contribution's, because it is what makes a sum wrong.
+  // An error of a contribution and one of an out in the same clock: the register block keeps
+  // the contribution's, because it is what makes a sum wrong.
   wire [inc_spec_pkg::EVENT_COUNT-1:0] event_rx, event_tx;
   wire         frx_valid, ftx_valid;
   wire [7:0]   frx_kind, ftx_kind, frx_pipe;
@@ -272,7 +274,7 @@ module inc_core #(
     .fault_got(ftx_got), .fault_wanted(ftx_wanted), .stat_event(event_tx),
     .ret_valid(ret_tx_valid), .ret_rec(ret_tx_rec));
 
-  // ------------------------------------------------------------------ sending: ACKs and results in turn
+  // ------------------------------------------------------------------ sending: ACKs, results
   wire             jf_ready, jf_valid, j_ready;
   inc_pkg::txjob_t jf_in, j;
   logic            turn_q;                       // 1: a result goes before an ACK
@@ -334,7 +336,8 @@ module inc_core #(
     .tx_rd_valid(tx_rd_valid), .tx_rd_data(tx_rd_data));
 
   initial begin
-    if ($bits(slot_meta) != inc_pkg::SLOT_META_W) $error("inc_pkg::SLOT_META_W is not $bits of slot_meta_t");
+    if ($bits(slot_meta) != inc_pkg::SLOT_META_W)
+      $error("inc_pkg::SLOT_META_W is not $bits of slot_meta_t");
   end
 
   wire unused_ok = &{1'b0, jf_count, t_out, t_index_q, ret_rx_valid, ret_rx_rec, ret_tx_valid,

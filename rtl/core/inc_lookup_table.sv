@@ -1,14 +1,17 @@
-// LookupTable: finds the endpoint and pipe of a frame and checks that the frame is that endpoint's.
+// LookupTable: finds the endpoint and pipe of a frame and checks that the frame is that
+//              endpoint's.
 //
-// Streams:       s_hdr_* (inc_pkg::hdr_t) in, m_lk_* (inc_pkg::lookup_t) out, one for one, in order.
+// Streams:       s_hdr_* (inc_pkg::hdr_t) in, m_lk_* (inc_pkg::lookup_t) out, one for one, in
+//                order.
 // Latency:       2 clocks: table read; compare.
 // Throughput:    1 frame per clock.
 // Back-pressure: m_lk_ready low holds both stages; no frame is lost.
 // Reset:         stages empty; the tables are unknown until written (every entry must be written
 //                or invalidated before traffic: ep_clear walks them after reset).
-// Tables:        the endpoint index is the low bits of the local QPN, so no CAM is needed: endpoints of
-//                one engine may not share them. ep_cfg is written through cfg_ep_*, pipe_cfg through
-//                cfg_pipe_*; a second read port of ep_cfg (tx_*) serves TranslateHeader.
+// Tables:        the endpoint index is the low bits of the local QPN, so no CAM is needed:
+//                endpoints of one engine may not share them. ep_cfg is written through cfg_ep_*,
+//                pipe_cfg through cfg_pipe_*; a second read port of ep_cfg (tx_*) serves
+//                TranslateHeader.
 // Parameters:    ENDPOINTS 2..4096, power of two; PIPES 2..256, power of two.
 // Source:        protocol.md 3 (what an endpoint accepts); verdict order of rtl/spec/inc.yaml.
 `default_nettype none
@@ -70,7 +73,7 @@ module inc_lookup_table #(
 
   // Stage 1: the table is read with the QPN of the header that enters.
   logic          l1_valid_q;
-  inc_pkg::hdr_t l1_hdr_q;
+  inc_pkg::hdr_t h;                  // the frame in stage 1
   logic          l2_valid_q;
   inc_pkg::lookup_t l2_q, l2_d;
 
@@ -93,7 +96,7 @@ module inc_lookup_table #(
     .rd_en(tx_rd_en), .rd_addr(tx_rd_index), .rd_data(tx_rd_data));
 
   // Stage 2: compare, and read the pipe.
-  wire [7:0] pipe_full = l1_hdr_q.is_data ? ep.in_pipe : ep.out_pipe;
+  wire [7:0] pipe_full = h.is_data ? ep.in_pipe : ep.out_pipe;
   wire [3*PPC_W-1:0] pipe_rdata;
   inc_spec_pkg::pipe_cfg_t pc;
   assign pc          = pipe_rdata[0 +: PPC_W];
@@ -104,48 +107,57 @@ module inc_lookup_table #(
     .clk(clk), .wr_en(cfg_pipe_wr), .wr_addr(cfg_pipe_index), .wr_data(cfg_pipe_data),
     .rd_addr({tx_pipe_index, op_pipe_index, pipe_full[PIPE_W-1:0]}), .rd_data(pipe_rdata));
 
-  wire        pkey_ok  = l1_hdr_q.pkey[14:0] == ep.pkey[14:0] && (l1_hdr_q.pkey[15] || ep.pkey[15]);
+  wire        pkey_ok  = h.pkey[14:0] == ep.pkey[14:0] && (h.pkey[15] || ep.pkey[15]);
   wire [15:0] mtu      = 16'd1 << pc.mtu_log2;
-  wire        len_ok   = !l1_hdr_q.is_last ? l1_hdr_q.plen == mtu
-                       : l1_hdr_q.plen <= mtu && (l1_hdr_q.is_first || l1_hdr_q.plen != 16'd0);
+  wire        len_ok   = !h.is_last ? h.plen == mtu
+                       : h.plen <= mtu && (h.is_first || h.plen != 16'd0);
   wire [2:0]  lane_msk = inc_pkg::lane_mask(pc.dtype);
-  wire        lane_ok  = (l1_hdr_q.plen[2:0] & lane_msk) == 3'd0;
+  wire        lane_ok  = (h.plen[2:0] & lane_msk) == 3'd0;
 
   inc_pkg::slot_meta_t meta;
   always_comb begin
     l2_d            = '0;
     l2_d.verdict    = inc_spec_pkg::VERDICT_OK;
-    if (l1_hdr_q.verdict != inc_spec_pkg::VERDICT_OK)      l2_d.verdict = l1_hdr_q.verdict;
-    else if (!ep.valid || ep.qpn != l1_hdr_q.dqpn)         l2_d.verdict = inc_spec_pkg::VERDICT_NO_ENDPOINT;
-    else if (l1_hdr_q.dip != ep.ip || l1_hdr_q.is_v6 != ep.is_v6)
-                                                           l2_d.verdict = inc_spec_pkg::VERDICT_DST_IP;
-    else if (l1_hdr_q.port != {2'b0, ep.port})             l2_d.verdict = inc_spec_pkg::VERDICT_INGRESS_PORT;
-    else if (l1_hdr_q.smac != ep.peer_mac)                 l2_d.verdict = inc_spec_pkg::VERDICT_SRC_MAC;
-    else if (l1_hdr_q.sip != ep.peer_ip)                   l2_d.verdict = inc_spec_pkg::VERDICT_SRC_IP;
-    else if (!pkey_ok)                                     l2_d.verdict = inc_spec_pkg::VERDICT_PKEY;
-    else if (l1_hdr_q.is_cnp)                              l2_d.verdict = inc_spec_pkg::VERDICT_CNP;
-    else if (l1_hdr_q.is_data ? !ep.in_valid : !ep.out_valid)
-                                                           l2_d.verdict = inc_spec_pkg::VERDICT_NO_PIPE;
-    else if (l1_hdr_q.is_write)                            l2_d.verdict = inc_spec_pkg::VERDICT_WRITE_NO_REWRITE;
-    else if (l1_hdr_q.is_data && !(len_ok && lane_ok))     l2_d.verdict = inc_spec_pkg::VERDICT_PAYLOAD_LENGTH;
+    if (h.verdict != inc_spec_pkg::VERDICT_OK)
+      l2_d.verdict = h.verdict;
+    else if (!ep.valid || ep.qpn != h.dqpn)
+      l2_d.verdict = inc_spec_pkg::VERDICT_NO_ENDPOINT;
+    else if (h.dip != ep.ip || h.is_v6 != ep.is_v6)
+      l2_d.verdict = inc_spec_pkg::VERDICT_DST_IP;
+    else if (h.port != {2'b0, ep.port})
+      l2_d.verdict = inc_spec_pkg::VERDICT_INGRESS_PORT;
+    else if (h.smac != ep.peer_mac)
+      l2_d.verdict = inc_spec_pkg::VERDICT_SRC_MAC;
+    else if (h.sip != ep.peer_ip)
+      l2_d.verdict = inc_spec_pkg::VERDICT_SRC_IP;
+    else if (!pkey_ok)
+      l2_d.verdict = inc_spec_pkg::VERDICT_PKEY;
+    else if (h.is_cnp)
+      l2_d.verdict = inc_spec_pkg::VERDICT_CNP;
+    else if (h.is_data ? !ep.in_valid : !ep.out_valid)
+      l2_d.verdict = inc_spec_pkg::VERDICT_NO_PIPE;
+    else if (h.is_write)
+      l2_d.verdict = inc_spec_pkg::VERDICT_WRITE_NO_REWRITE;
+    else if (h.is_data && !(len_ok && lane_ok))
+      l2_d.verdict = inc_spec_pkg::VERDICT_PAYLOAD_LENGTH;
 
-    l2_d.is_data       = l1_hdr_q.is_data;
-    l2_d.is_ack        = l1_hdr_q.is_ack;
-    l2_d.ep[EP_W-1:0]  = l1_hdr_q.dqpn[EP_W-1:0];
+    l2_d.is_data       = h.is_data;
+    l2_d.is_ack        = h.is_ack;
+    l2_d.ep[EP_W-1:0]  = h.dqpn[EP_W-1:0];
     l2_d.pipe          = pipe_full;
     l2_d.in_index      = ep.in_index;
-    l2_d.psn           = l1_hdr_q.psn;
-    l2_d.syndrome      = l1_hdr_q.syndrome;
-    meta.opcode   = l1_hdr_q.opcode;
-    meta.plen     = l1_hdr_q.plen[12:0];
-    meta.is_last  = l1_hdr_q.is_last;
-    meta.se       = l1_hdr_q.se;
-    meta.ce       = l1_hdr_q.tos[1:0] == 2'b11;
-    meta.ack_req  = l1_hdr_q.ack_req;
-    meta.has_imm  = l1_hdr_q.has_imm;
-    meta.imm      = l1_hdr_q.has_imm ? l1_hdr_q.imm : 32'd0;
+    l2_d.psn           = h.psn;
+    l2_d.syndrome      = h.syndrome;
+    meta.opcode   = h.opcode;
+    meta.plen     = h.plen[12:0];
+    meta.is_last  = h.is_last;
+    meta.se       = h.se;
+    meta.ce       = h.tos[1:0] == 2'b11;
+    meta.ack_req  = h.ack_req;
+    meta.has_imm  = h.has_imm;
+    meta.imm      = h.has_imm ? h.imm : 32'd0;
     l2_d.meta          = meta;
-    l2_d.pay_beats     = l1_hdr_q.pay_beats;
+    l2_d.pay_beats     = h.pay_beats;
     l2_d.n_log2        = pc.n_log2;
     l2_d.mtu_log2      = pc.mtu_log2;
     l2_d.base_block    = pc.base_block;
@@ -157,7 +169,7 @@ module inc_lookup_table #(
   assign m_lk       = l2_q;
 
   always_ff @(posedge clk) begin
-    if (take) l1_hdr_q <= s_hdr;
+    if (take) h <= s_hdr;
     if (l1_free) l1_valid_q <= take;
     if (l2_free) begin
       l2_valid_q <= l1_valid_q;
@@ -169,7 +181,7 @@ module inc_lookup_table #(
     end
   end
 
-  wire unused_ok = &{1'b0, l1_hdr_q.dmac, l1_hdr_q.mig_req, l1_hdr_q.msn, l1_hdr_q.tos[7:2],
+  wire unused_ok = &{1'b0, h.dmac, h.mig_req, h.msn, h.tos[7:2],
                      ep.psn0, ep.mac, ep.vlan_valid, ep.vlan_tci, ep.tos, ep.ttl, ep.udp_sport,
                      ep.peer_qpn, ep.mig_req, pipe_full, pc};
 

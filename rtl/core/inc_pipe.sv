@@ -1,22 +1,26 @@
 // Pipe: the slots of every pipe and the windows over them; sequences everything that arrives.
 //
-// Two sequencers share the state. PK takes one frame at a time: decide (CheckDuplicate) on the state
-// left by the frame before, stream the payload into the hidden copy of its slot (AggregateData), commit
-// when its end-of-frame verdict is known: a frame that turns out bad leaves no trace. OP does, in
-// the clocks in which PK does not commit: advance, release, recycle, error, ACK out, bind, table writes.
-// So at most one of them changes state in a clock, and the record port is one.
+// Two sequencers share the state. PK takes one frame at a time: decide (CheckDuplicate) on the
+// state left by the frame before, stream the payload into the hidden copy of its slot
+// (AggregateData), commit when its end-of-frame verdict is known: a frame that turns out bad
+// leaves no trace. OP does, in the clocks in which PK does not commit: advance, release, recycle,
+// error, ACK out, bind, table writes. So at most one of them changes state in a clock, and the
+// record port is one.
 //
-// Streams:       lk_* frames after lookup, pay_* their payload, eof_* their final wire verdict, in order;
-//                agg_* beats to AggregateData; ack_* ACK frames to Retransmission; job_* ACKs to send.
-// Latency:       PK: 1 clock to read the slot, 1 to decide, then one clock per beat; commit with the last
-//                beat. Throughput: beats + 2 clocks per frame, 3 with no payload.
-// Back-pressure: only its own work delays a frame; nothing that leaves the engine can (ACKs wait in their
-//                records, results in their slots, bypass frames that do not fit are dropped and counted).
-// Interlocks:    a frame waits until nothing that changes its verdict is under way for its own endpoint or
-//                pipe (advance scan, recycle, error, bind), and these wait while such a frame is inside.
+// Streams:       lk_* frames after lookup, pay_* their payload, eof_* their final wire verdict,
+//                in order; agg_* beats to AggregateData; ack_* ACK frames to Retransmission;
+//                job_* ACKs to send.
+// Latency:       PK: 1 clock to read the slot, 1 to decide, then one clock per beat; commit with
+//                the last beat. Throughput: beats + 2 clocks per frame, 3 with no payload.
+// Back-pressure: only its own work delays a frame; nothing that leaves the engine can (ACKs wait
+//                in their records, results in their slots, bypass frames that do not fit are
+//                dropped and counted).
+// Interlocks:    a frame waits until nothing that changes its verdict is under way for its own
+//                endpoint or pipe (advance scan, recycle, error, bind), and these wait while such
+//                a frame is inside.
 // Reset:         no pipe bound. Slots are unknown until bound (valid walk).
-// Parameters:    ENDPOINTS, PIPES powers of two; BLOCKS blocks of 256 bytes in the pool (power of two);
-//                FAN_IN 2..64 most ins of a pipe; DATA_W 64..2048.
+// Parameters:    ENDPOINTS, PIPES powers of two; BLOCKS blocks of 256 bytes in the pool (power of
+//                two); FAN_IN 2..64 most ins of a pipe; DATA_W 64..2048.
 // Source:        protocol.md 4, 6, 9; docs/architecture.md "Events of Mode-III".
 `default_nettype none
 
@@ -171,7 +175,7 @@ module inc_pipe #(
   wire [PIPES-1:0]   rcy_pend;
   wire               fin;             // PK commits in this clock
 
-  // ================================================================== per in-endpoint: ePSN, MSN, ackCount
+  // ================================================================== ePSN, MSN, ackCount
   localparam int RX_W = 24 + 24 + 16;
   logic            rx_wr;
   logic [EP_W-1:0] rx_wr_ep;
@@ -727,10 +731,14 @@ module inc_pipe #(
   always_comb begin
     stat_event = '0;
     stat_event[inc_spec_pkg::EVENT_RX_DATA]       = f_take;
-    stat_event[inc_spec_pkg::EVENT_TX_ACK]        = op_ack && op_kind == inc_spec_pkg::ACK_KIND_ACK;
-    stat_event[inc_spec_pkg::EVENT_TX_NAK]        = op_ack && op_kind == inc_spec_pkg::ACK_KIND_NAK;
-    stat_event[inc_spec_pkg::EVENT_TX_RNR]        = op_ack && op_kind == inc_spec_pkg::ACK_KIND_RNR;
-    stat_event[inc_spec_pkg::EVENT_TX_FATAL]      = op_ack && op_kind == inc_spec_pkg::ACK_KIND_FATAL;
+    if (op_ack) begin
+      case (op_kind)
+        inc_spec_pkg::ACK_KIND_NAK:   stat_event[inc_spec_pkg::EVENT_TX_NAK]   = 1'b1;
+        inc_spec_pkg::ACK_KIND_RNR:   stat_event[inc_spec_pkg::EVENT_TX_RNR]   = 1'b1;
+        inc_spec_pkg::ACK_KIND_FATAL: stat_event[inc_spec_pkg::EVENT_TX_FATAL] = 1'b1;
+        default:                      stat_event[inc_spec_pkg::EVENT_TX_ACK]   = 1'b1;
+      endcase
+    end
     stat_event[inc_spec_pkg::EVENT_ADVANCE]       = op_adv;
     stat_event[inc_spec_pkg::EVENT_RELEASE]       = op_rel;
     stat_event[inc_spec_pkg::EVENT_RECYCLE]       = op_rcy;
@@ -868,8 +876,10 @@ module inc_pipe #(
     ret_rec.groups = {28'd0, g_slot, g_pipe, g_tx, g_rx};
   end
 
-  wire unused_ok = &{1'b0, new_meta, old_meta, sc_meta, tbl_ep, tbl_pipe, bind_base_q, sc_slot_q, r_slot, rcy_1h, err_1h, sc_arb_onehot, op_in_index, sc_in_pipe, op_in_pipe, cfg,
-                     sc_cfg_q, rx_rest, lk.base_block, lk, c_q, hi_ahead, adv_kept, tbl_index, imm_psn_q};
+  wire unused_ok = &{1'b0, new_meta, old_meta, sc_meta, tbl_ep, tbl_pipe,
+                     bind_base_q, sc_slot_q, r_slot, rcy_1h, err_1h, sc_arb_onehot, op_in_index,
+                     sc_in_pipe, op_in_pipe, cfg, sc_cfg_q, rx_rest, lk, c_q, hi_ahead, adv_kept,
+                     tbl_index, imm_psn_q};
 
 endmodule
 

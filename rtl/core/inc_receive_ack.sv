@@ -1,8 +1,9 @@
 // ReceiveAck: what an ACK or NAK does to the sending state of an out-endpoint. Combinational.
 //
 // Inputs:        st: the state before; psn and syndrome of the AETH.
-// Outputs:       st_d: the state after; verdict ok, ack_stale (nothing outstanding is named) or ep_error;
-//                restart: the retransmission timer starts anew; rnr_start: the RNR timer starts.
+// Outputs:       st_d: the state after; verdict ok, ack_stale (nothing outstanding is named) or
+//                ep_error; restart: the retransmission timer starts anew; rnr_start: the RNR
+//                timer starts.
 // Latency:       0 clocks (Retransmission registers around it).
 // Source:        protocol.md 6 (ACK, NAK, RNR NAK, fatal NAK).
 `default_nettype none
@@ -29,7 +30,7 @@ module inc_receive_ack (
   wire        in_range = !ahead[23] && ahead != 24'd0 && !room[23];
   wire        progress = acked != st.last_acked;
   wire [23:0] past    = acked + 24'd1;
-  wire [23:0] cur_gap = past - st.cursor;                // > 0: cursor lags behind what is acknowledged
+  wire [23:0] cur_gap = past - st.cursor;                // > 0: cursor lags behind past
   wire        more    = acked != st.sent_max;            // something is still outstanding
 
   always_comb begin

@@ -1,18 +1,23 @@
 // RecycleBuffer: turns "every out has acknowledged" into a psnStart the pipe may take.
 //
-// The walk over a pipe's outs (Retransmission) finds min(lastAcked)+1. A frame of a recycled slot may
-// still wait to be read for sending, so the minimum passes a fence first: it is published once every
-// job granted before the end of the walk has been read out. Later jobs are of later PSNs (cursor is always
-// beyond lastAcked), so the slots below the published value can be overwritten.
+// The walk over a pipe's outs (Retransmission) finds min(lastAcked)+1. A frame of a recycled slot
+// may still wait to be read for sending, so the minimum passes a fence first: it is published
+// once every job granted before the end of the walk has been read out. Later jobs are of later
+// PSNs (cursor is always beyond lastAcked), so the slots below the published value can be
+// overwritten.
 //
-// Ports:         min_*  end of a walk: pipe and its minimum (dropped while the fence is busy: the next walk
-//                       brings it again). job_granted, job_done: one-clock pulses, jobs end in order.
-//                pub_*  async read of the published psnStart of a pipe, for comparison with its psnStart.
+// Ports:         min_*  end of a walk: pipe and its minimum (dropped while the fence is busy: the
+//                next walk brings it again). job_granted, job_done: one-clock pulses, jobs end in
+//                order.
+//                pub_*  async read of the published psnStart of a pipe, for comparison with its
+//                       psnStart.
 //                pend   bit per pipe: published since the pipe last took it (take_*).
 // Latency:       walk end to pend: 2 clocks plus the jobs before it.
 // Reset:         nothing pending; init_* sets a pipe's published value.
-// Parameters:    PIPES 2..256, power of two; JOB_W bits of the job counters (more than the jobs in flight).
-// Source:        protocol.md 6 (psnStart = min over outs of lastAcked + 1), 4 (recycling is O(1)).
+// Parameters:    PIPES 2..256, power of two; JOB_W bits of the job counters (more than the jobs
+//                in flight).
+// Source:        protocol.md 6 (psnStart = min over outs of lastAcked + 1), 4 (recycling is
+//                O(1)).
 `default_nettype none
 
 module inc_recycle_buffer #(

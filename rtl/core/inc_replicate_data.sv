@@ -1,10 +1,12 @@
 // ReplicateData: every out's copy of a result is read from the slot when it is that copy's turn.
 //
-// Nothing is copied in memory: fan-out costs one read of the slot per out, on a port that the adder does
-// not need (hardware.md trap 5).
+// Nothing is copied in memory: fan-out costs one read of the slot per out, on a port that the
+// adder does not need (hardware.md trap 5).
 //
-// Streams:       s_rd_* descriptors (bank, first beat, beats; 0 beats for frames without payload);
-//                tx_* reads of the slot memory; m_pay_* payload beats to the deparser, last on a slot's last.
+// Streams:       s_rd_* descriptors (bank, first beat, beats; 0 beats for frames without
+//                payload);
+//                tx_* reads of the slot memory; m_pay_* payload beats to the deparser, last on a
+//                      slot's last.
 // Latency:       2 clocks from descriptor to first beat. Throughput: 1 beat per clock.
 // Back-pressure: m_pay_ready low fills an 8-beat FIFO, then reads stop.
 // done:          one-clock pulse per descriptor, in order, once its last beat has been read.

@@ -1,10 +1,10 @@
 // Retransmission: cursors, timers and the walk that serves the outs in turn.
 //
-// One operation at a time on one out-endpoint: an ACK from ReceiveAck, or the visit of the walk. The walk
-// goes round the outs of every live pipe; a visit does the first that applies: expire the timer, end
-// an RNR wait, send the PSN at the cursor. Nothing fresh can pass the cursor, so resends are only a
-// cursor that went back. A visit that may send but finds no room waits there (so no out starves). Each full walk over a
-// pipe also yields min(lastAcked)+1 for RecycleBuffer.
+// One operation at a time on one out-endpoint: an ACK from ReceiveAck, or the visit of the walk.
+// The walk goes round the outs of every live pipe; a visit does the first that applies: expire
+// the timer, end an RNR wait, send the PSN at the cursor. Nothing fresh can pass the cursor, so
+// resends are only a cursor that went back. A visit that may send but finds no room waits there
+// (so no out starves). Each full walk over a pipe also yields min(lastAcked)+1 for RecycleBuffer.
 //
 // Streams:       ack_* request, ack_done one clock with ack_verdict; job_* out (txjob_t).
 // Latency:       ACK to state written: 2 clocks. Throughput: one operation per 2 clocks.
@@ -131,8 +131,8 @@ module inc_retransmission #(
   inc_spec_pkg::pipe_cfg_t x_cfg_q;
   logic [23:0]             x_next_q;
 
-  // A visit that waits for room to send makes way for an ACK (an engine never holds its input because
-  // its output is full) and is taken up again after it: r_*.
+  // A visit that waits for room to send makes way for an ACK (an engine never holds its input
+  // because its output is full) and is taken up again after it: r_*.
   logic                    r_valid_q;
   logic [EP_W-1:0]         r_ep_q;
   logic [PIPE_W-1:0]       r_pipe_q;
@@ -383,7 +383,8 @@ module inc_retransmission #(
     ret_rec.ep_error    = 32'(x_st_d.ep_error);
   end
 
-  wire unused_ok = &{1'b0, rd_index, st_rdata, overdue, fresh_d, below, next_onehot, cfg, v_cfg_q, x_cfg_q, out_ep, out_wr_index};
+  wire unused_ok = &{1'b0, rd_index, st_rdata, overdue, fresh_d, below, next_onehot, cfg, v_cfg_q,
+                     x_cfg_q, out_ep, out_wr_index};
 
 endmodule
 

@@ -1,14 +1,16 @@
 // SendAck: one pending acknowledgement per in-endpoint, and the choice of the next one to send.
 //
-// A record is only a kind (none, ack, nak, rnr, fatal): its PSN and MSN are ePSN and MSN when it is
-// sent, so records are cumulative and a newer one overwrites. nakSent: one NAK per gap.
+// A record is only a kind (none, ack, nak, rnr, fatal): its PSN and MSN are ePSN and MSN when it
+// is sent, so records are cumulative and a newer one overwrites. nakSent: one NAK per gap.
 //
-// Ports:         set_*  new kind for endpoint set_ep; an ACK does not replace a pending NAK, RNR or fatal
-//                       (which acknowledge as much and say more) unless set_force.
+// Ports:         set_*  new kind for endpoint set_ep; an ACK does not replace a pending NAK, RNR
+//                or fatal (which acknowledge as much and say more) unless set_force.
 //                nak_* write nakSent. clr_* the record was sent. init_* both back to 0.
-//                rd_*   nakSent and kind of an endpoint, combinational, before this clock's writes.
+//                rd_*   nakSent and kind of an endpoint, combinational, before this clock's
+//                       writes.
 //                new_kind: the kind that set_* leaves (for the retirement record).
-//                sel_valid, sel_ep: an endpoint with a record, round robin; registered, moves on sel_next.
+//                sel_valid, sel_ep: an endpoint with a record, round robin; registered, moves on
+//                      sel_next.
 // Latency:       set to sel_valid 2 clocks.
 // Reset:         no record pending.
 // Parameters:    ENDPOINTS 2..4096, power of two.

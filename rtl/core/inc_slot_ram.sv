@@ -1,16 +1,22 @@
 // Payload memory of the slots: two copies of every slot, one bank each.
 //
-// A slot's visible copy is bank `flip`; a contribution reads bank flip and writes bank !flip, and only
-// its commit turns flip. So a frame whose ICRC turns out wrong leaves no trace (hardware.md trap 2).
+// A slot's visible copy is bank `flip`; a contribution reads bank flip and writes bank !flip, and
+// only its commit turns flip. So a frame whose ICRC turns out wrong leaves no trace (hardware.md
+// trap 2).
 //
 // Ports:         wr_*  write one beat into bank wr_bank (always taken).
 //                rmw_* read for the adder (always taken), data one clock later.
-//                tx_*  read for the sender; tx_ready low when the bank's two ports are both taken.
+//                tx_*  read for the sender; tx_ready low when the bank's two ports are both
+//                      taken.
 //                tx_rd_valid marks the data one clock after a taken read.
 // Latency:       1 clock.
-// Throughput:    1 write, 1 rmw read, and 1 tx read but in the clocks where all three want one bank.
+// Throughput:    1 write, 1 rmw read, and 1 tx read but in the clocks where all three want one
+//                bank.
+// Back-pressure: tx_ready alone.
 // Reset:         none: payload is never cleared (protocol.md 4).
 // Parameters:    DATA_W 64..4096; DEPTH beats a bank.
+// Source:        hardware.md traps 2 and 5; protocol.md 4.
+//
 // Each bank is one true dual-port RAM: port A writes or serves tx, port B serves rmw or tx.
 `default_nettype none
 

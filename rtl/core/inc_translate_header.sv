@@ -1,7 +1,8 @@
-// TranslateHeader: from a decision to send (txjob_t) to the header of the frame and the place of its payload.
+// TranslateHeader: from a decision to send (txjob_t) to the header of the frame and the place of
+//                  its payload.
 //
-// Streams:       s_job_* in; m_hdr_* (inc_pkg::txhdr_t) to the deparser; m_rd_* to ReplicateData: first beat of
-//                the slot, bank of its visible copy, beats (0 for an ACK).
+// Streams:       s_job_* in; m_hdr_* (inc_pkg::txhdr_t) to the deparser; m_rd_* to ReplicateData:
+//                first beat of the slot, bank of its visible copy, beats (0 for an ACK).
 // Latency:       2 clocks: endpoint and slot read; header built.
 // Throughput:    one job per 2 clocks.
 // Back-pressure: a job is held until header and read descriptor are both taken.

@@ -7,7 +7,7 @@ package inc_pkg;
 
   // Header of one received frame, as inc_parse hands it on. One per frame, in order.
   typedef struct packed {
-    logic [7:0]   verdict;    // header-level verdict (inc_spec_pkg::VERDICT_*); ICRC etc. come with eof
+    logic [7:0]   verdict;    // of the header (VERDICT_*); that of ICRC etc. comes with eof
     logic [7:0]   port;       // ingress port (tid)
     logic [47:0]  dmac;
     logic [47:0]  smac;
@@ -33,7 +33,7 @@ package inc_pkg;
     logic [7:0]   syndrome;   // AETH
     logic [23:0]  msn;        // AETH
     logic [15:0]  plen;       // payload bytes without pad
-    logic [15:0]  pay_beats;  // beats that follow on the payload stream: 0 unless verdict is ok and kind is data
+    logic [15:0]  pay_beats;  // beats on the payload stream: 0 unless verdict ok, kind data
   } hdr_t;
 
   // Everything inc_deparse needs for one frame to send.
@@ -87,7 +87,7 @@ package inc_pkg;
     logic [5:0]   in_index;
     logic [23:0]  psn;
     logic [7:0]   syndrome;
-    logic [SLOT_META_W-1:0] meta; // slot_meta_t of this contribution (native yosys: no nested types)
+    logic [SLOT_META_W-1:0] meta; // its own slot_meta_t (native yosys: no nested types)
     logic [15:0]  pay_beats;
     logic [4:0]   n_log2;     // of its pipe
     logic [3:0]   mtu_log2;
@@ -96,7 +96,7 @@ package inc_pkg;
     logic [15:0]  ack_every;
   } lookup_t;
 
-  // A frame the engine has decided to send: small, everything else is looked up when its turn comes.
+  // A frame the engine has decided to send: the rest is looked up when its turn comes.
   typedef struct packed {
     logic         is_ack;
     logic [11:0]  ep;

@@ -1,11 +1,12 @@
 // Synchronous FIFO, show-ahead: m_data is the oldest word whenever m_valid is 1.
 //
 // Streams:       s_* in, m_* out.
-// Latency:       OUT_REG 0: 1 clock (memory read asynchronously: registers or LUT RAM).
-//                OUT_REG 1: 2 clocks (synchronous-read memory plus an output register; m_* come
-//                straight from flip-flops).
+// Latency:       OUT_REG 0: 1 clock (memory read asynchronously: registers or LUT RAM). OUT_REG
+//                1: 2 clocks (synchronous-read memory plus an output register; m_* come straight
+//                from flip-flops).
 // Throughput:    1 word per clock in and out at the same time, at any fill.
-// Back-pressure: s_ready is a register and 0 only while DEPTH words are inside. m_valid is a register.
+// Back-pressure: s_ready is a register and 0 only while DEPTH words are inside. m_valid is a
+//                register.
 // Reset:         synchronous, empties. The memory is not reset.
 // Parameters:    DATA_W 1.. ; DEPTH 2.. a power of two; OUT_REG 0..1.
 // Ports:         count: words inside, 0..DEPTH.

@@ -2,9 +2,9 @@
 //
 // Latency:       x_rd_data is valid the clock after x_en with x_we 0, and kept otherwise.
 // Throughput:    one access per port and clock.
-// Collision:     a port that writes keeps its x_rd_data (no-change). Reading with one port the address
-//                the other writes in the same clock returns an unspecified word, and two writes of one
-//                address leave an unspecified word: the caller must not (asserted).
+// Collision:     a port that writes keeps its x_rd_data (no-change). Reading with one port the
+//                address the other writes in the same clock returns an unspecified word, and two
+//                writes of one address leave an unspecified word: the caller must not (asserted).
 // Reset:         none.
 // Parameters:    DATA_W 1.. ; DEPTH 2.. words, any number; RAM_STYLE "auto" or "block".
 // The shape (one process per port, enable around, write or read) is what yosys maps to a true

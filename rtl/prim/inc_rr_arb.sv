@@ -1,8 +1,9 @@
 // Round-robin arbiter: the first requester after the one granted last, so none starves.
 //
 // Ports:         req[i] wants; grant is one-hot (0 if none), grant_idx its number (0 if none),
-//                grant_valid any. advance: the grant of this clock is used, it becomes the last one.
-//                Without advance the pointer stays and the grant may move to a newer requester.
+//                grant_valid any. advance: the grant of this clock is used, it becomes the last
+//                one. Without advance the pointer stays and the grant may move to a newer
+//                requester.
 // Latency:       combinational from req; two fixed-priority encoders side by side, one over the
 //                requesters above the pointer.
 // Reset:         synchronous; requester 0 is first.

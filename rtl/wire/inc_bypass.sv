@@ -1,22 +1,23 @@
-// Keeps every received frame until it is decided what becomes of it; hands on, whole and unchanged,
-// those that are not the engine's.
+// Keeps every received frame until it is decided what becomes of it; hands on, whole and
+// unchanged, those that are not the engine's.
 //
 // Streams:       s_tap_*: every beat taken on s_axis_rx (s_tap_tvalid only while tap_ready).
 //                m_axis_bypass_* out, tid the ingress port.
-// Decision:      head_valid: the oldest undecided frame is complete. head_fits: the output FIFO has
-//                room for all of it. dec_valid (only with head_valid) decides: dec_bypass 1 (only with
-//                head_fits) sends it, 0 forgets it. One decision per clock.
-// Latency:       head_valid 2 clocks after the last beat; 5 clocks from the decision to the first beat
-//                out.
+// Decision:      head_valid: the oldest undecided frame is complete. head_fits: the output FIFO
+//                has room for all of it. dec_valid (only with head_valid) decides: dec_bypass 1
+//                (only with head_fits) sends it, 0 forgets it. One decision per clock.
+// Latency:       head_valid 2 clocks after the last beat; 5 clocks from the decision to the first
+//                beat out.
 // Throughput:    1 beat per clock in and out; a forgotten frame costs 1 clock.
-// Back-pressure: tap_ready is a register, 0 while the ring of undecided frames (or its list) is full.
-//                Frames to send are moved to a memory of their own, so an output that is never ready
-//                fills only that: frames then do not fit, and the input goes on.
-// Long frames:   of a frame of more than FRAME_MAX bytes only the beginning is kept; it never fits.
+// Back-pressure: tap_ready is a register, 0 while the ring of undecided frames (or its list) is
+//                full. Frames to send are moved to a memory of their own, so an output that is
+//                never ready fills only that: frames then do not fit, and the input goes on.
+// Long frames:   of a frame of more than FRAME_MAX bytes only the beginning is kept; it never
+// fits.
 // Reset:         synchronous; forgets all frames.
 // Parameters:    DATA_W 64..4096, a power of two. RING_BYTES, OUT_BYTES: powers of two, at least
-//                8*DATA_W/8. FRAME_MAX bytes, a multiple of DATA_W/8, less than both by 8 beats or more.
-//                LIST 16.. a power of two: undecided frames at most.
+//                8*DATA_W/8. FRAME_MAX bytes, a multiple of DATA_W/8, less than both by 8 beats
+//                or more. LIST 16.. a power of two: undecided frames at most.
 // Source:        docs/architecture.md "RTL"; protocol.md 3.
 `default_nettype none
 
@@ -145,7 +146,7 @@ module inc_bypass #(
   wire               job_send;
   wire [COUNT_W-1:0] job_len;
   wire [3:0]         unused_job_count;
-  logic [COUNT_W-1:0] room_q, room_d;      // beats of the output memory that nobody has been promised
+  logic [COUNT_W-1:0] room_q, room_d;      // beats of the output memory not promised yet
   wire               decide = dec_valid && head_valid;
   wire               send   = decide && dec_bypass && head_fits;
   wire               out_taken;

@@ -1,14 +1,17 @@
 // Writes frames: headers, payload, pad, checksums, ICRC.
 //
-// Streams:       s_hdr_* (one txhdr_t a frame) and s_pay_* (ceil(plen*8/DATA_W) beats, payload from lane
-//                0, bytes after plen ignored) in; m_axis_tx_* out, without FCS, tdest the port.
-// Frame:         lengths, IPv4 checksum, pad and ICRC are worked out here. IPv4: IHL 5, ID 0, DF. IPv6:
-//                flow label 0. UDP checksum 0, BTH reserved bits 0. Extended header: AETH if has_aeth,
-//                else ImmDt if has_imm. No RETH: opcodes that need one are not sent.
-// Latency:       2 clocks from header and first payload beat (and no frame before it) to the first beat
-//                out; a beat that holds bytes of the ICRC comes 4 or 5 clocks later than it would.
+// Streams:       s_hdr_* (one txhdr_t a frame) and s_pay_* (ceil(plen*8/DATA_W) beats, payload
+//                from lane 0, bytes after plen ignored) in; m_axis_tx_* out, without FCS, tdest
+//                the port.
+// Frame:         lengths, IPv4 checksum, pad and ICRC are worked out here. IPv4: IHL 5, ID 0, DF.
+//                IPv6: flow label 0. UDP checksum 0, BTH reserved bits 0. Extended header: AETH
+//                if has_aeth, else ImmDt if has_imm. No RETH: opcodes that need one are not sent.
+// Latency:       2 clocks from header and first payload beat (and no frame before it) to the
+//                first beat out; a beat that holds bytes of the ICRC comes 4 or 5 clocks later
+//                than it would.
 // Throughput:    1 beat per clock; frames without bubbles when fed.
-// Back-pressure: s_hdr_ready and s_pay_ready are registers (FIFOs of 4). m_axis_tx_* are registers.
+// Back-pressure: s_hdr_ready and s_pay_ready are registers (FIFOs of 4). m_axis_tx_* are
+//                registers.
 // Reset:         synchronous; forgets everything inside.
 // Parameters:    DATA_W 64..4096, a power of two.
 // Source:        docs/protocol.md 3; IBTA 9.2, A17.
@@ -125,8 +128,8 @@ module inc_deparse #(
   );
 
   // ---------------------------------------------------------------------------------------------
-  // Clock 1: one beat of the frame at the head of the FIFOs. Header bytes in their lanes, the payload
-  // behind them: the end of the payload beat before and the start of this one.
+  // Clock 1: one beat of the frame at the head of the FIFOs. Header bytes in their lanes,
+  // the payload behind them: the end of the payload beat before and the start of this one.
 
   logic [BEAT_W-1:0] beat_q, beat_d;
   logic [3:0]        small_q;       // the same, stops at 15
@@ -284,8 +287,8 @@ module inc_deparse #(
   );
 
   // ---------------------------------------------------------------------------------------------
-  // Output: beats that need the ICRC wait for it in a FIFO, with those behind them; others go straight
-  // to the output register while the FIFO is empty.
+  // Output: beats that need the ICRC wait for it in a FIFO, with those behind them; others go
+  // straight to the output register while the FIFO is empty.
 
   typedef struct packed {
     logic [7:0]        port;

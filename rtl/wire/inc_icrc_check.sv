@@ -1,12 +1,13 @@
-// Checks the ICRC of frames that pass by: compares the CRC state after the ICRC with its residue, so no
-// tail needs a matrix of its own: bytes after the end count as zeros, and the residue knows how many.
+// Checks the ICRC of frames that pass by: compares the CRC state after the ICRC with its residue,
+// so no tail needs a matrix of its own: bytes after the end count as zeros, and the residue knows
+// how many.
 //
 // Ports:         one beat a clock with beat_valid: beat_first (first of its frame), beat_data,
 //                beat_take (bit i: byte i counts; 0 before IP, in masked fields, after the ICRC),
-//                beat_constant (of inc_icrc_cover). beat_update: the beat is not behind the one in
-//                which the ICRC ends (later ones change nothing); beat_zeros: bytes after the ICRC in
-//                that beat are 2 + 4*beat_zeros, taken from the last beat with beat_update.
-//                good, 2 clocks after a beat: state and residue agree.
+//                beat_constant (of inc_icrc_cover). beat_update: the beat is not behind the one
+//                in which the ICRC ends (later ones change nothing); beat_zeros: bytes after the
+//                ICRC in that beat are 2 + 4*beat_zeros, taken from the last beat with
+//                beat_update. good, 2 clocks after a beat: state and residue agree.
 // Latency:       2 clocks, then combinational from registers.
 // Throughput:    1 beat per clock; no back-pressure. No reset: beat_first starts anew.
 // Parameters:    DATA_W 64..4096, a power of two.

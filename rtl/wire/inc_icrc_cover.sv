@@ -1,9 +1,9 @@
 // What the ICRC takes of each beat of a frame: which bytes as they are, and what the others add.
 //
 // Ports:         in: VLAN tags before IP, IPv6, number of the beat in its frame (it may stop
-//                counting at 15). out, a clock later: take, bit i: byte i of the beat is taken as it
-//                is (bytes before IP and masked fields are not); constant, what seed and masked bytes
-//                of the beat add to the CRC state at its end.
+//                counting at 15). out, a clock later: take, bit i: byte i of the beat is taken as
+//                it is (bytes before IP and masked fields are not); constant, what seed and
+//                masked bytes of the beat add to the CRC state at its end.
 // Latency:       1 clock.
 // Throughput:    1 beat per clock; no back-pressure, no reset.
 // Parameters:    DATA_W 64..4096, a power of two.

@@ -1,16 +1,17 @@
 // Computes the ICRC of frames that pass by.
 //
 // The last beat is filled with zeros; the CRC state is taken back over them. Powers of one matrix
-// commute, so each beat's share is taken back before it meets the state, in as many short steps as
-// needed, and the state's own loop stays one matrix long.
+// commute, so each beat's share is taken back before it meets the state, in as many short steps
+// as needed, and the state's own loop stays one matrix long.
 //
-// Ports:         one beat a clock with beat_valid: beat_first, beat_last (holds the last covered byte;
-//                no beat of the frame follows), beat_data, beat_take, beat_constant (as
-//                inc_icrc_cover has them), beat_zeros: the frame's covered bytes end 2 + 4*beat_zeros
-//                bytes before the end of a beat (the same with every beat of a frame).
-//                icrc_valid (one clock for each frame) and icrc, its first byte on the wire in [7:0].
-// Latency:       2 + ceil($clog2(DATA_W/32) / 2) clocks from the last beat to icrc_valid, at which
-//                icrc is combinational from registers.
+// Ports:         one beat a clock with beat_valid: beat_first, beat_last (holds the last covered
+//                byte; no beat of the frame follows), beat_data, beat_take, beat_constant (as
+//                inc_icrc_cover has them), beat_zeros: the frame's covered bytes end 2 +
+//                4*beat_zeros bytes before the end of a beat (the same with every beat of a
+//                frame). icrc_valid (one clock for each frame) and icrc, its first byte on the
+//                wire in [7:0].
+// Latency:       2 + ceil($clog2(DATA_W/32) / 2) clocks from the last beat to icrc_valid, at
+//                which icrc is combinational from registers.
 // Throughput:    1 beat per clock; no back-pressure.
 // Reset:         synchronous: forgets what is on its way.
 // Parameters:    DATA_W 64..4096, a power of two.

@@ -1,7 +1,8 @@
 // First half of a CRC step: multiplies each 64-bit chunk of a beat by its matrix.
 //
-// Ports:         data and take (bit i: byte i counts, else it is 0); partial, a clock later: chunk c of
-//                the beat adds partial[c*32 +: 32] to the CRC state at the end of the beat.
+// Ports:         data and take (bit i: byte i counts, else it is 0); partial, a clock later:
+//                chunk c of the beat adds partial[c*32 +: 32] to the CRC state at the end of the
+//                beat.
 // Latency:       1 clock. About 32 inputs for each output bit.
 // Throughput:    1 beat per clock; no back-pressure, no reset.
 // Parameters:    DATA_W 64..4096, a power of two.
@@ -13,7 +14,7 @@ module inc_icrc_partial #(
   parameter int CHUNKS = DATA_W / 64
 ) (
   input  wire                 clk,
-  input  wire                 valid, // without it the result does not count: saves work in simulation
+  input  wire                 valid, // without it the result does not count (saves simulation time)
   input  wire [DATA_W-1:0]    data,
   input  wire [DATA_W/8-1:0]  take,
   output wire [32*CHUNKS-1:0] partial

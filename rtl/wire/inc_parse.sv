@@ -1,28 +1,29 @@
 // Reads received frames: header fields, payload from lane 0, and the verdict of stage wire.
 //
-// Streams:       s_axis_rx_* in (tkeep contiguous, full but on the last beat; tuser on the last beat:
-//                MAC error). Out, for each frame and in order: one hdr_t (m_hdr_*), hdr.pay_beats beats
-//                of payload (m_pay_*), one final verdict (m_eof_*).
-// Verdict:       m_hdr.verdict is what the headers alone show; m_eof_verdict is the final one, the
-//                first in the order of inc.yaml of all that apply (a checksum can be wrong in a frame
-//                whose header verdict is ok or a later one).
-// Payload:       pay_beats = ceil(plen*8/DATA_W) for a data frame whose header verdict is ok and whose
-//                payload is at most PAY_MAX bytes (no RoCE MTU is larger), else 0. Bytes after plen are
-//                0. If the frame ends too soon the rest of the beats is 0: they always all come.
-// Latency:       from the beat that ends the headers (or the frame) to m_hdr_valid 3 clocks; from the
-//                second beat that a payload beat is made of (or the last) to m_pay_valid 3 or 4 clocks;
-//                from the last beat to m_eof_valid 6 clocks.
-// Throughput:    1 beat per clock, frames back to back. Nothing inside waits: beats are taken only
-//                while every output FIFO has room for all that is on its way.
-// Back-pressure: each output has a FIFO of its own; none waits for another to be taken. s_axis_rx_tready
-//                is a register and does not depend on tvalid.
+// Streams:       s_axis_rx_* in (tkeep contiguous, full but on the last beat; tuser on the last
+//                beat: MAC error). Out, for each frame and in order: one hdr_t (m_hdr_*),
+//                hdr.pay_beats beats of payload (m_pay_*), one final verdict (m_eof_*).
+// Verdict:       m_hdr.verdict is what the headers alone show; m_eof_verdict is the final one,
+//                the first in the order of inc.yaml of all that apply (a checksum can be wrong in
+//                a frame whose header verdict is ok or a later one).
+// Payload:       pay_beats = ceil(plen*8/DATA_W) for a data frame whose header verdict is ok and
+//                whose payload is at most PAY_MAX bytes (no RoCE MTU is larger), else 0. Bytes
+//                after plen are 0. If the frame ends too soon the rest of the beats is 0: they
+//                always all come.
+// Latency:       from the beat that ends the headers (or the frame) to m_hdr_valid 3 clocks; from
+//                the second beat that a payload beat is made of (or the last) to m_pay_valid 3 or
+//                4 clocks; from the last beat to m_eof_valid 6 clocks.
+// Throughput:    1 beat per clock, frames back to back. Nothing inside waits: beats are taken
+//                only while every output FIFO has room for all that is on its way.
+// Back-pressure: each output has a FIFO of its own; none waits for another to be taken.
+//                s_axis_rx_tready is a register and does not depend on tvalid.
 // Reset:         synchronous; the next beat is the first of a frame.
-// Parameters:    DATA_W 64..4096, a power of two. PAY_DEPTH 16.. payload beats, HDR_DEPTH and EOF_DEPTH
-//                16.. frames, powers of two. PAY_MAX bytes, a multiple of DATA_W/8.
+// Parameters:    DATA_W 64..4096, a power of two. PAY_DEPTH 16.. payload beats, HDR_DEPTH and
+//                EOF_DEPTH 16.. frames, powers of two. PAY_MAX bytes, a multiple of DATA_W/8.
 // Source:        docs/protocol.md 3; rtl/spec/inc.yaml verdicts; IBTA 9.2, A17.
 //
-// Byte of the frame at which each part starts, for t VLAN tags:
-//   0 dmac  6 smac  12 type or tag  14+4t IP  34+4t UDP (IPv6: 54+4t)  +8 BTH  +20 RETH, ImmDt, AETH
+// Byte of the frame at which each part starts, for t VLAN tags: 0 dmac  6 smac  12 type or tag
+// 14+4t IP  34+4t UDP (IPv6: 54+4t)  +8 BTH  +20 RETH, ImmDt, AETH
 `default_nettype none
 
 module inc_parse #(
@@ -426,15 +427,16 @@ module inc_parse #(
     hdr.is_first  = inc_spec_pkg::opcode_is_first(opcode);
     hdr.is_last   = inc_spec_pkg::opcode_is_last(opcode);
     hdr.has_imm   = has_imm;
-    hdr.imm       = has_reth ? {l4_q[36*8 +: 8], l4_q[37*8 +: 8], l4_q[38*8 +: 8], l4_q[39*8 +: 8]} :
-                               {l4_q[20*8 +: 8], l4_q[21*8 +: 8], l4_q[22*8 +: 8], l4_q[23*8 +: 8]};
+    hdr.imm       = has_reth
+                    ? {l4_q[36*8 +: 8], l4_q[37*8 +: 8], l4_q[38*8 +: 8], l4_q[39*8 +: 8]}
+                    : {l4_q[20*8 +: 8], l4_q[21*8 +: 8], l4_q[22*8 +: 8], l4_q[23*8 +: 8]};
     hdr.syndrome  = syndrome;
     hdr.msn       = {l4_q[21*8 +: 8], l4_q[22*8 +: 8], l4_q[23*8 +: 8]};
     hdr.plen      = plen;
     hdr.pay_beats = pays ? beats_all : 16'd0;
   end
 
-  // End of the IP payload: which bytes count for checksum and ICRC. Before the UDP length is in, all.
+  // End of the IP payload: which bytes count for checksum and ICRC. All, before the UDP length is in.
   logic [3:0] length_beat;
   always_comb begin
     length_beat = '0;
@@ -459,8 +461,8 @@ module inc_parse #(
   end
 
   // ---------------------------------------------------------------------------------------------
-  // Clock 3: payload. The beat in data3_q waits for the next one of its frame, whose first bytes end
-  // the payload beat; the ICRC that follows the payload sees to it that there is one.
+  // Clock 3: payload. The beat in data3_q waits for the next one of its frame, whose first bytes
+  // end the payload beat; the ICRC that follows the payload sees to it that there is one.
 
   logic [DATA_W-1:0]  data3_q;
   logic               last3_q;

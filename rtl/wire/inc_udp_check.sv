@@ -2,10 +2,10 @@
 //
 // Words are added as they lie in the lanes (first byte low): ones' complement sums do not care.
 //
-// Ports:         as inc_icrc_check; beat_take selects the addresses and the UDP bytes (which follow them
-//                directly in both IP versions); beat_extra is added once a frame, with the beat that has
-//                beat_end: pseudo-header length and protocol. good, 2 clocks after a beat: the sum is
-//                right.
+// Ports:         as inc_icrc_check; beat_take selects the addresses and the UDP bytes (which
+//                follow them directly in both IP versions); beat_extra is added once a frame,
+//                with the beat that has beat_end: pseudo-header length and protocol. good, 2
+//                clocks after a beat: the sum is right.
 // Latency:       2 clocks, then combinational from registers.
 // Throughput:    1 beat per clock; no back-pressure. No reset: beat_first starts anew.
 // Parameters:    DATA_W 64..4096, a power of two.
