@@ -436,7 +436,7 @@ module inc_parse #(
     hdr.pay_beats = pays ? beats_all : 16'd0;
   end
 
-  // End of the IP payload: which bytes count for checksum and ICRC. All, before the UDP length is in.
+  // Which bytes count for checksum and ICRC: up to the end of the IP payload, once that is known.
   logic [3:0] length_beat;
   always_comb begin
     length_beat = '0;
