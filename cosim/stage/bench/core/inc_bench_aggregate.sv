@@ -1,0 +1,38 @@
+// inc_aggregate_data, and in it inc_alu and inc_slot_ram, between streams.
+// Streams: 0 data read for sending; 1 clocks in which such a read had to wait; sources 8 beats
+// (always taken), 9 reads.
+`default_nettype none
+
+module inc_bench_aggregate (
+  input wire        clk,
+  input wire        rst,
+  input wire [63:0] handle
+);
+  import inc_bench_pkg::*;
+  localparam int ADDR_W = $clog2(BEATS);
+
+  beat_t      beat;
+  slot_read_t rd;
+  data_t      out;
+  wire        beat_valid, rd_valid, rd_ready, out_valid;
+
+  inc_bench_source #(.STREAM(8), .W($bits(beat))) u_beat (
+    .clk(clk), .rst(rst), .handle(handle), .valid(beat_valid), .ready(1'b1), .data(beat));
+  inc_bench_source #(.STREAM(9), .W($bits(rd))) u_rd (
+    .clk(clk), .rst(rst), .handle(handle), .valid(rd_valid), .ready(rd_ready), .data(rd));
+
+  inc_aggregate_data #(.DATA_W(DATA_W), .DEPTH(BEATS)) u_dut (
+    .clk(clk), .rst(rst),
+    .s_valid(beat_valid), .s_start(beat.start), .s_bank(beat.bank),
+    .s_addr(beat.addr[ADDR_W-1:0]), .s_data(beat.data),
+    .tx_valid(rd_valid), .tx_ready(rd_ready), .tx_bank(rd.bank), .tx_addr(rd.addr[ADDR_W-1:0]),
+    .tx_rd_valid(out_valid), .tx_rd_data(out.data));
+
+  inc_bench_watch #(.STREAM(0), .W($bits(out))) u_out (
+    .clk(clk), .rst(rst), .handle(handle), .valid(out_valid), .data(out));
+  inc_bench_watch #(.STREAM(1), .W($bits(rd))) u_wait (
+    .clk(clk), .rst(rst), .handle(handle), .valid(rd_valid && !rd_ready), .data(rd));
+
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,534 @@
+package stage_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/epic-inc/epic/cosim/stage"
+	"github.com/epic-inc/epic/golden/capture"
+	"github.com/epic-inc/epic/golden/roce"
+	"github.com/epic-inc/epic/golden/spec"
+)
+
+const root = "../.."
+
+var widths = []int{64, 128, 256, 512}
+
+// paces are idle x back-pressure; the first two have neither on one side.
+var paces = []stage.Pace{
+	{Seed: 1},
+	{Seed: 2, Idle: 400},
+	{Seed: 3, Stall: 500, BypassStall: 300},
+	{Seed: 4, Idle: 300, Stall: 300, BypassStall: 700},
+	{Seed: 5, Idle: 900, Stall: 100},
+	{Seed: 6, Idle: 50, Stall: 900},
+}
+
+// eachWidth builds the bench of each width and runs the test with it. Short runs take 64 bits alone: the
+// width with the most beats in a header.
+func eachWidth(t *testing.T, test func(t *testing.T, width int, bench *stage.Bench)) {
+	for _, width := range widths {
+		if testing.Short() && width != 64 {
+			continue
+		}
+		t.Run(fmt.Sprintf("w%d", width), func(t *testing.T) {
+			bench, err := stage.NewBench(t.Context(), stage.Source{Root: root, RTL: os.Getenv("EPIC_RTL"), Width: width,
+				Out: os.Getenv("EPIC_STAGE_OUT")})
+			require.NoError(t, err)
+			test(t, width, bench)
+		})
+	}
+}
+
+func TestPrims(t *testing.T) {
+	eachWidth(t, func(t *testing.T, _ int, bench *stage.Bench) {
+		for seed := range uint64(4) {
+			assert.NoError(t, bench.Prims(t.Context(), 100_000, seed))
+		}
+	})
+}
+
+// captureSamples are the frames of every capture in testdata.
+func captureSamples(t *testing.T) []sample {
+	files, err := filepath.Glob(filepath.Join(root, "testdata", "captures", "*", "*.pcap*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	var out []sample
+	for _, name := range files {
+		f, err := capture.Open(name)
+		require.NoError(t, err)
+		for n := 0; n < 60; n++ { // the beginning of each: they repeat themselves
+			frame, err := f.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			require.NoError(t, err)
+			out = append(out, sample{name: fmt.Sprintf("%s #%d", filepath.Base(name), frame.N), bytes: frame.Data})
+		}
+		require.NoError(t, f.Close())
+	}
+	return out
+}
+
+// samplesOf is every kind of frame, shuffled: what one leaves behind meets any other.
+func samplesOf(t *testing.T, r *rand.Rand, width int) []sample {
+	var all []sample
+	all = append(all, goodSamples(r, width)...)
+	all = append(all, cutSamples(r, width)...)
+	all = append(all, spoiledSamples(r)...)
+	all = append(all, oddSamples(r)...)
+	all = append(all, captureSamples(t)...)
+	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for i := range all {
+		all[i].mac = r.IntN(40) == 0
+	}
+	return append(all, smallSamples(r)...) // these back to back
+}
+
+// lateVerdicts are those that headers alone do not show.
+var lateVerdicts = map[spec.Verdict]bool{
+	spec.VerdictMACError: true, spec.VerdictIPLength: true, spec.VerdictIPChecksum: true,
+	spec.VerdictUDPChecksum: true, spec.VerdictICRC: true,
+}
+
+// headerFields is what inc_parse must say of a packet.
+func headerFields(p *roce.Packet, port uint8, beat int) map[string]uint64 {
+	info, _ := p.Opcode.Info()
+	f := map[string]uint64{
+		"port": uint64(port), "dmac": mac(p.DstMAC), "smac": mac(p.SrcMAC), "is_v6": flag(p.IsV6()),
+		"tos": uint64(p.TOS), "opcode": uint64(p.Opcode), "se": flag(p.SE), "mig_req": flag(p.MigReq),
+		"pkey": uint64(p.PKey), "dqpn": uint64(p.DestQP), "ack_req": flag(p.AckReq), "psn": uint64(p.PSN),
+		"is_data": flag(info.Kind == spec.KindData), "is_ack": flag(info.Kind == spec.KindAck),
+		"is_cnp":   flag(info.Kind == spec.KindCNP),
+		"is_write": flag(p.Opcode >= spec.OpcodeWriteFirst && p.Opcode <= spec.OpcodeWriteOnlyImm),
+		"is_first": flag(info.First), "is_last": flag(info.Last), "has_imm": flag(p.HasImm()),
+		"plen": uint64(len(p.Payload)), "pay_beats": 0,
+	}
+	if p.HasImm() {
+		f["imm"] = uint64(p.Imm)
+	}
+	if p.HasAETH() {
+		f["syndrome"], f["msn"] = uint64(p.Syndrome), uint64(p.MSN)
+	}
+	if info.Kind == spec.KindData && len(p.Payload) <= 4096 {
+		f["pay_beats"] = uint64((len(p.Payload) + beat - 1) / beat)
+	}
+	return f
+}
+
+func flag(v bool) uint64 {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+func mac(m roce.MAC) uint64 { return new(big.Int).SetBytes(m[:]).Uint64() }
+
+func address(p *roce.Packet, dst bool) *big.Int {
+	a := p.Src
+	if dst {
+		a = p.Dst
+	}
+	return new(big.Int).SetBytes(a.AsSlice())
+}
+
+// checkParse compares all that came out of inc_parse with golden's reading of each frame.
+func checkParse(t *testing.T, width int, samples []sample, rx []stage.RxFrame, out *stage.Output) {
+	require.Len(t, out.Headers, len(samples))
+	require.Len(t, out.Ends, len(samples))
+	beat := width / 8
+	payload := out.Payload
+	for i, s := range samples {
+		packet, bad := roce.Decode(s.bytes)
+		want := spec.VerdictOk
+		if bad != nil {
+			want = bad.Verdict
+		}
+		if s.mac {
+			want = spec.VerdictMACError
+		}
+		got, header := spec.Verdict(out.Ends[i].Verdict), out.Headers[i].Fields
+		require.Equal(t, want, got, "%s: final verdict (golden: %v)\n%x", s.name, bad, s.bytes)
+		early := spec.Verdict(header["verdict"].Uint64())
+		if bad == nil {
+			require.Equal(t, spec.VerdictOk, early, "%s: header verdict", s.name)
+		}
+		if early == spec.VerdictOk {
+			require.True(t, want == spec.VerdictOk || lateVerdicts[want], "%s: header verdict ok, final %v", s.name, want)
+		}
+
+		// What the headers say is handed on for every frame whose headers are good, however it ends.
+		whole := s.bytes
+		if s.whole != nil {
+			whole = s.whole
+		}
+		if bad == nil || early == spec.VerdictOk && (s.whole != nil || bad.Verdict != spec.VerdictIPLength) {
+			d := roce.Dissect(whole)
+			if bad == nil {
+				d.Packet = *packet
+			}
+			require.GreaterOrEqual(t, d.PayloadLen, 0, s.name)
+			for name, value := range headerFields(&d.Packet, rx[i].Port, beat) {
+				require.Equal(t, value, header[name].Uint64(), "%s: %s", s.name, name)
+			}
+			require.Zero(t, address(&d.Packet, false).Cmp(header["sip"]), "%s: sip", s.name)
+			require.Zero(t, address(&d.Packet, true).Cmp(header["dip"]), "%s: dip", s.name)
+			// The payload as far as it came, then zeros.
+			expected := make([]byte, int(header["pay_beats"].Uint64())*beat)
+			if len(expected) > 0 {
+				start := placeOf(whole).l4 + 20
+				info, _ := d.Packet.Opcode.Info()
+				start += info.HeaderBytes()
+				copy(expected, whole[start:start+len(d.Packet.Payload)])
+				if cut := len(s.bytes) - start; cut < len(expected) {
+					clear(expected[max(0, cut):])
+				}
+			}
+			for n := 0; n < len(expected)/beat; n++ {
+				require.NotEmpty(t, payload, "%s: payload beat %d", s.name, n)
+				require.Equal(t, expected[n*beat:(n+1)*beat], payload[0].Data, "%s: payload beat %d", s.name, n)
+				require.Equal(t, (n+1)*beat == len(expected), payload[0].Last, "%s: last mark of payload beat %d", s.name, n)
+				payload = payload[1:]
+			}
+			continue
+		}
+		for n := header["pay_beats"].Uint64(); n > 0; n-- { // bad, but only its end shows it
+			require.NotEmpty(t, payload, s.name)
+			require.Equal(t, n == 1, payload[0].Last, s.name)
+			payload = payload[1:]
+		}
+		if early != spec.VerdictOk {
+			require.Zero(t, header["pay_beats"].Uint64(), "%s: payload of a frame with header verdict %v", s.name, early)
+		}
+	}
+	require.Empty(t, payload, "payload beats of no frame")
+}
+
+func TestParse(t *testing.T) {
+	eachWidth(t, func(t *testing.T, width int, bench *stage.Bench) {
+		for _, pace := range paces {
+			t.Run(pace.String(), func(t *testing.T) {
+				r := rand.New(rand.NewPCG(pace.Seed, uint64(width)))
+				samples := samplesOf(t, r, width)
+				verdicts := map[spec.Verdict]int{}
+				rx := make([]stage.RxFrame, len(samples))
+				for i, s := range samples {
+					rx[i] = stage.RxFrame{Port: uint8(r.Uint32()), MACError: s.mac, Bytes: s.bytes}
+					if _, bad := roce.Decode(s.bytes); bad != nil {
+						verdicts[bad.Verdict]++
+					}
+				}
+				for v := spec.VerdictNotRoCE; v <= spec.VerdictICRC; v++ {
+					require.NotZero(t, verdicts[v], "no frame has verdict %v", v)
+				}
+				out, err := bench.Frames(t.Context(), t.TempDir(), pace, rx, nil)
+				require.NoError(t, err)
+				checkParse(t, width, samples, rx, out)
+			})
+		}
+	})
+}
+
+// txHeader is the txhdr_t that asks for the packet.
+func txHeader(p *roce.Packet, port uint8) stage.Struct {
+	n := func(v uint64) *big.Int { return new(big.Int).SetUint64(v) }
+	s := stage.Struct{
+		"port": n(uint64(port)), "dmac": n(mac(p.DstMAC)), "smac": n(mac(p.SrcMAC)), "is_v6": n(flag(p.IsV6())),
+		"sip": address(p, false), "dip": address(p, true), "tos": n(uint64(p.TOS)), "ttl": n(uint64(p.TTL)),
+		"udp_sport": n(uint64(p.SrcPort)), "opcode": n(uint64(p.Opcode)), "se": n(flag(p.SE)), "mig_req": n(flag(p.MigReq)),
+		"pkey": n(uint64(p.PKey)), "dqpn": n(uint64(p.DestQP)), "ack_req": n(flag(p.AckReq)), "psn": n(uint64(p.PSN)),
+		"has_imm": n(flag(p.HasImm())), "has_aeth": n(flag(p.HasAETH())), "plen": n(uint64(len(p.Payload))),
+		"imm": n(uint64(p.Imm)), "syndrome": n(uint64(p.Syndrome)), "msn": n(uint64(p.MSN)),
+	}
+	if len(p.VLAN) > 0 {
+		s["vlan_valid"], s["vlan_tci"] = n(1), n(uint64(p.VLAN[0].TCI))
+	}
+	return s
+}
+
+// sendable makes of a packet what inc_deparse writes: at most one tag, the fields it has no input for fixed.
+func sendable(p *roce.Packet) *roce.Packet {
+	p.IPID, p.DF, p.FlowLabel = 0, true, 0
+	p.FECN, p.BECN, p.Resv6, p.Resv7 = false, false, 0, 0
+	if len(p.VLAN) > 1 {
+		p.VLAN = p.VLAN[:1]
+	}
+	for i := range p.VLAN {
+		p.VLAN[i].TPID = spec.EtherTypeVLAN
+	}
+	return p
+}
+
+// packetsToSend are packets of every opcode without RETH, IP version, tag, and alignment of the end.
+func packetsToSend(r *rand.Rand, width int) []*roce.Packet {
+	beat := width / 8
+	var out []*roce.Packet
+	for _, opcode := range opcodes {
+		if info, _ := opcode.Info(); info.RETH {
+			continue
+		}
+		for n := range 2*beat + 10 {
+			out = append(out, sendable(randomPacket(r, opcode, r.IntN(2) == 0, r.IntN(2), n)))
+		}
+		for range 4 {
+			out = append(out, sendable(randomPacket(r, opcode, r.IntN(2) == 0, r.IntN(2), 256<<r.IntN(5)-r.IntN(2))))
+		}
+	}
+	r.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out
+}
+
+func TestDeparse(t *testing.T) {
+	eachWidth(t, func(t *testing.T, width int, bench *stage.Bench) {
+		for _, pace := range paces {
+			t.Run(pace.String(), func(t *testing.T) {
+				r := rand.New(rand.NewPCG(pace.Seed, uint64(width)+1))
+				packets := packetsToSend(r, width)
+				tx := make([]stage.TxFrame, len(packets))
+				for i, p := range packets {
+					tx[i] = stage.TxFrame{Header: txHeader(p, uint8(i)), Payload: p.Payload}
+				}
+				out, err := bench.Frames(t.Context(), t.TempDir(), pace, nil, tx)
+				require.NoError(t, err)
+				require.Len(t, out.Sent, len(packets))
+				for i, p := range packets {
+					want := p.Encode()
+					if diff := roce.Diff(out.Sent[i].Bytes, want); diff != "" {
+						require.Equal(t, want, out.Sent[i].Bytes, "frame %d, %v payload %d: %s", i, p.Opcode, len(p.Payload), diff)
+					}
+					require.Equal(t, uint8(i), out.Sent[i].Port)
+					require.False(t, out.Sent[i].User)
+				}
+			})
+		}
+	})
+}
+
+// TestLoop feeds what inc_parse says of golden's frames to inc_deparse: the same frames come out.
+func TestLoop(t *testing.T) {
+	eachWidth(t, func(t *testing.T, width int, bench *stage.Bench) {
+		r := rand.New(rand.NewPCG(7, uint64(width)))
+		packets := packetsToSend(r, width)
+		rx := make([]stage.RxFrame, len(packets))
+		for i, p := range packets {
+			rx[i] = stage.RxFrame{Port: uint8(i), Bytes: p.Encode()}
+		}
+		parsed, err := bench.Frames(t.Context(), t.TempDir(), stage.Pace{Seed: 7, Idle: 100, Stall: 100}, rx, nil)
+		require.NoError(t, err)
+		require.Len(t, parsed.Headers, len(packets))
+		tx := make([]stage.TxFrame, len(packets))
+		payload := parsed.Payload
+		for i, p := range packets {
+			h := stage.Struct{}
+			for _, f := range bench.Tx {
+				if v, ok := parsed.Headers[i].Fields[f.Name]; ok {
+					h[f.Name] = v
+				}
+			}
+			// The parser does not hand these on.
+			for _, name := range []string{"vlan_valid", "vlan_tci", "ttl", "udp_sport"} {
+				if v := txHeader(p, 0)[name]; v != nil {
+					h[name] = v
+				}
+			}
+			h["has_aeth"] = parsed.Headers[i].Fields["is_ack"]
+			for range parsed.Headers[i].Fields["pay_beats"].Uint64() {
+				tx[i].Payload = append(tx[i].Payload, payload[0].Data...)
+				payload = payload[1:]
+			}
+			if p.Opcode == spec.OpcodeCNP { // its body is not a payload to the parser
+				tx[i].Payload = p.Payload
+			}
+			tx[i].Header = h
+		}
+		require.Empty(t, payload)
+		sent, err := bench.Frames(t.Context(), t.TempDir(), stage.Pace{Seed: 8, Idle: 100, Stall: 100}, nil, tx)
+		require.NoError(t, err)
+		require.Len(t, sent.Sent, len(packets))
+		for i := range packets {
+			require.Equal(t, rx[i].Bytes, sent.Sent[i].Bytes, "frame %d", i)
+			require.Equal(t, rx[i].Port, sent.Sent[i].Port)
+		}
+	})
+}
+
+// TestBypass decides at random which frames are handed on: they come whole, in order, and no other.
+func TestBypass(t *testing.T) {
+	eachWidth(t, func(t *testing.T, width int, bench *stage.Bench) {
+		for _, pace := range append(paces, stage.Pace{Seed: 9, BypassStall: 990}) {
+			t.Run(pace.String(), func(t *testing.T) {
+				r := rand.New(rand.NewPCG(pace.Seed, 11))
+				var rx []stage.RxFrame
+				for range 1500 {
+					n := 1 + r.IntN(300)
+					if r.IntN(20) == 0 {
+						n = 1 + r.IntN(9728)
+					}
+					rx = append(rx, stage.RxFrame{Port: uint8(r.Uint32()), Bypass: r.IntN(3) > 0, Bytes: randomBytes(r, n)})
+				}
+				out, err := bench.Frames(t.Context(), t.TempDir(), pace, rx, nil)
+				require.NoError(t, err)
+				require.Len(t, out.Decided, len(rx))
+				got := out.Bypassed
+				lost := 0
+				for i, f := range rx {
+					if !f.Bypass {
+						continue
+					}
+					if !out.Decided[i].Fits {
+						lost++
+						continue
+					}
+					require.NotEmpty(t, got, "frame %d", i)
+					require.Equal(t, f.Bytes, got[0].Bytes, "frame %d", i)
+					require.Equal(t, f.Port, got[0].Port, "frame %d", i)
+					got = got[1:]
+				}
+				require.Empty(t, got, "frames nobody asked for")
+				if pace.BypassStall == 0 {
+					require.Zero(t, lost, "frames that did not fit though the output never waited")
+				}
+			})
+		}
+	})
+}
+
+// TestBypassBlocked: an output that is never ready fills, and then frames do not fit; the input goes on at
+// the rate of its beats.
+func TestBypassBlocked(t *testing.T) {
+	eachWidth(t, func(t *testing.T, width int, bench *stage.Bench) {
+		r := rand.New(rand.NewPCG(1, 1))
+		beat := width / 8
+		var rx []stage.RxFrame
+		beats := 0
+		for range 400 {
+			n := 1 + r.IntN(1500)
+			beats += (n + beat - 1) / beat
+			rx = append(rx, stage.RxFrame{Bypass: true, Bytes: randomBytes(r, n)})
+		}
+		out, err := bench.Frames(t.Context(), t.TempDir(), stage.Pace{Seed: 1, BypassStall: 1000}, rx, nil)
+		require.NoError(t, err)
+		require.Empty(t, out.Bypassed)
+		require.Len(t, out.Decided, len(rx))
+		room := 16384 / beat // beats of the output memory
+		for i, f := range rx {
+			n := (len(f.Bytes) + beat - 1) / beat
+			require.Equal(t, n <= room, out.Decided[i].Fits, "frame %d of %d beats, room %d", i, n, room)
+			if n <= room {
+				room -= n
+			}
+		}
+		last := out.Taken[len(rx)-1].Last
+		require.EqualValues(t, beats-1, last-out.Taken[0].First, "clocks to take all beats")
+	})
+}
+
+// TestBypassLong: a frame longer than the ring neither stops the input nor is handed on.
+func TestBypassLong(t *testing.T) {
+	eachWidth(t, func(t *testing.T, width int, bench *stage.Bench) {
+		r := rand.New(rand.NewPCG(2, 1))
+		var rx []stage.RxFrame
+		for i := range 40 {
+			n := 100
+			if i%4 == 1 {
+				n = []int{9728, 9729, 16384, 60000}[i/4%4]
+			}
+			rx = append(rx, stage.RxFrame{Bypass: true, Bytes: randomBytes(r, n)})
+		}
+		out, err := bench.Frames(t.Context(), t.TempDir(), stage.Pace{Seed: 3, Idle: 50}, rx, nil)
+		require.NoError(t, err)
+		require.Len(t, out.Decided, len(rx))
+		got := out.Bypassed
+		for i, f := range rx {
+			require.Equal(t, len(f.Bytes) <= 9728, out.Decided[i].Fits, "frame %d of %d bytes", i, len(f.Bytes))
+			if out.Decided[i].Fits {
+				require.Equal(t, f.Bytes, got[0].Bytes, "frame %d", i)
+				got = got[1:]
+			}
+		}
+		require.Empty(t, got)
+	})
+}
+
+// TestFullRate: one beat per clock in and out, frames back to back, whatever their length.
+func TestFullRate(t *testing.T) {
+	eachWidth(t, func(t *testing.T, width int, bench *stage.Bench) {
+		beat := width / 8
+		for _, kind := range []struct {
+			name           string
+			opcode         spec.Opcode
+			payload        int
+			tags           int
+			v6, mustTxFull bool
+		}{
+			{"ACK", spec.OpcodeAcknowledge, 0, 0, false, false},
+			{"one beat", spec.OpcodeSendOnly, beat, 0, false, true},
+			{"four bytes", spec.OpcodeSendOnly, 4, 0, false, false},
+			{"1 KB", spec.OpcodeSendMiddle, 1024, 0, false, true},
+			{"IPv6 and tag", spec.OpcodeSendOnlyImm, 777, 1, true, true},
+		} {
+			t.Run(kind.name, func(t *testing.T) {
+				r := rand.New(rand.NewPCG(4, 4))
+				var rx []stage.RxFrame
+				var tx []stage.TxFrame
+				beats := 0
+				for range 300 {
+					p := sendable(randomPacket(r, kind.opcode, kind.v6, kind.tags, kind.payload))
+					f := p.Encode()
+					beats += (len(f) + beat - 1) / beat
+					rx = append(rx, stage.RxFrame{Bytes: f})
+					tx = append(tx, stage.TxFrame{Header: txHeader(p, 0), Payload: p.Payload})
+				}
+				out, err := bench.Frames(t.Context(), t.TempDir(), stage.Pace{Seed: 1}, rx, tx)
+				require.NoError(t, err)
+				assert.EqualValues(t, beats, 1+out.Taken[len(rx)-1].Last-out.Taken[0].First, "clocks to take all beats")
+				sent := int(1 + out.Sent[len(tx)-1].Last - out.Sent[0].First)
+				assert.LessOrEqual(t, sent, beats+8, "clocks to send all beats")
+				for _, e := range out.Ends {
+					require.Zero(t, e.Verdict)
+				}
+			})
+		}
+	})
+}
+
+// TestLatency holds the clocks that the header comments state.
+func TestLatency(t *testing.T) {
+	eachWidth(t, func(t *testing.T, width int, bench *stage.Bench) {
+		beat := width / 8
+		for _, payload := range []int{0, 4, beat, 256, 1024} {
+			t.Run(fmt.Sprintf("payload %d", payload), func(t *testing.T) {
+				r := rand.New(rand.NewPCG(5, 5))
+				p := sendable(randomPacket(r, spec.OpcodeSendOnly, false, 0, payload))
+				f := p.Encode()
+				out, err := bench.Frames(t.Context(), t.TempDir(), stage.Pace{Seed: 1}, []stage.RxFrame{{Bytes: f}},
+					[]stage.TxFrame{{Header: txHeader(p, 0), Payload: p.Payload}})
+				require.NoError(t, err)
+				first, last := out.Taken[0].First, out.Taken[0].Last
+				assert.EqualValues(t, 3, out.Headers[0].Clock-first-uint64(53/beat), "end of headers to m_hdr")
+				assert.EqualValues(t, 6, out.Ends[0].Clock-last, "last beat to m_eof")
+				if n := len(out.Payload); n > 0 {
+					assert.LessOrEqual(t, out.Payload[n-1].Clock-last, uint64(4), "last beat to the last payload beat")
+					needed := first + uint64((54+min(beat, payload)-1)/beat) // beat that ends the first payload beat
+					needed = min(last, max(needed, first+uint64(53/beat)+1))
+					assert.LessOrEqual(t, out.Payload[0].Clock-needed, uint64(4), "first payload beat")
+				}
+				ready := max(out.Started[0].First, out.Started[0].Last)
+				if 54+payload > beat { // else the ICRC is in the first beat
+					assert.EqualValues(t, 2, out.Sent[0].First-out.Started[0].First, "header to the first beat out")
+				}
+				assert.LessOrEqual(t, out.Sent[0].Last, ready+uint64(len(f)/beat)+8)
+			})
+		}
+	})
+}
