@@ -48,7 +48,7 @@ func (r *Recorder) Passage(p Passage) {
 		r.ports[key] = i
 	}
 	r.err = r.w.WritePacket(gopacket.CaptureInfo{
-		Timestamp: time.Unix(0, 0).Add(time.Duration(p.Sent*r.clock/1000)),
+		Timestamp: time.Unix(0, 0).Add(time.Duration(p.Sent * r.clock / 1000)),
 		Length:    len(p.Frame), CaptureLength: len(p.Frame), InterfaceIndex: i,
 	}, p.Frame)
 }
