@@ -31,7 +31,7 @@ func (e *Engine) acknowledge(i int, q psn.PSN, syndrome uint8) spec.Verdict {
 	switch {
 	case out.failed:
 		return spec.VerdictEpError
-	case !e.space.Less(out.lastAcked, q) || !e.space.LessEq(q, limit):
+	case e.space.Sub(q, out.lastAcked) <= 0 || e.space.Sub(limit, q) < 0: // half the circle away is neither
 		return spec.VerdictAckStale
 	}
 
