@@ -2,11 +2,13 @@ package run_test
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/epic-inc/epic/cosim/run"
@@ -40,4 +42,31 @@ func TestRun(t *testing.T) {
 	rep, err := run.Run(t.Context(), o)
 	require.NoError(t, err)
 	require.True(t, rep.SumEqual)
+}
+
+func TestReplay(t *testing.T) {
+	captures := filepath.Join(root, "testdata/captures/allreduce4")
+	g, err := group.Load(filepath.Join(root, "testdata/allreduce4/group.yaml"))
+	require.NoError(t, err)
+	want, err := os.ReadFile(filepath.Join(root, "testdata/allreduce4/tensors/sum.i32"))
+	require.NoError(t, err)
+	rank := func(name string) string { return filepath.Join(captures, name+".pcap") }
+	for name, first := range map[string]string{"no loss": "allreduce4_i32_rank0", "retransmitted": "retransmit_rank0"} {
+		t.Run(name, func(t *testing.T) {
+			o := run.Options{Group: g, DataW: 512, Sim: simulator(t, 512), Seed: 1, OutDir: t.TempDir(), Expect: want}
+			rep, err := run.Replay(t.Context(), o, []string{rank(first), rank("allreduce4_i32_rank1"),
+				rank("allreduce4_i32_rank2"), rank("allreduce4_i32_rank3")})
+			require.NoError(t, err)
+			assert.True(t, rep.SumEqual)
+			assert.EqualValues(t, 103, rep.Slots)
+			assert.Equal(t, len(want), rep.Bytes)
+			_ = rep.WriteText(os.Stderr)
+		})
+	}
+}
+
+func TestBench(t *testing.T) {
+	rep, err := run.Bench(t.Context(), run.BenchOptions{DataW: 512, Sim: simulator(t, 512), Seed: 1, Clocks: 200_000, Progress: os.Stderr})
+	require.NoError(t, err)
+	_ = rep.WriteText(os.Stderr)
 }
