@@ -102,6 +102,7 @@ func runRecorded(ctx context.Context, o *Options, rep *Report, record io.Writer)
 
 // checkResults compares what the ranks got with what they must get.
 func checkResults(rep *Report, seed uint64, got, want [][]byte) error {
+	rep.Results = got
 	for r := range want {
 		if d := differs(got[r], want[r]); d != "" {
 			rep.FirstResult = r

@@ -144,6 +144,7 @@ func simulate(ctx context.Context, o *Options, rep *Report, record io.Writer, n 
 	}()
 	l := newLoop(o, r, n, rep)
 	l.doneBy = doneBy
+	rep.TrafficFrom = l.base
 	rx, tx := r.last.RxBusy, r.last.TxBusy
 	if err := l.run(ctx, done); err != nil {
 		rep.take(r.board)

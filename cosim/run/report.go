@@ -42,6 +42,10 @@ type Report struct {
 	Replay      bool              `json:"replay"`              // frames came from captures
 	FirstResult int               `json:"first_result"`        // rank whose result is wrong; -1: none
 
+	TrafficFrom uint64   `json:"traffic_from"` // clock at which set-up ends and frames may come
+	Latencies   []uint32 `json:"-"`            // in clocks, one of each slot, sorted: what Latency sums up
+	Results     [][]byte `json:"-"`            // what each rank got
+
 	outBytes uint64
 	traffic  phase
 }
@@ -70,7 +74,8 @@ func (r *Report) take(b *scoreboard.Scoreboard) {
 	r.Resends = c[spec.CounterTxResend]
 	r.Slots, r.ComparedBytes, r.Records = st.Slots, st.ComparedBytes, st.Records
 	r.outBytes = st.ComparedBytes
-	if l := b.Latency(); len(l) > 0 {
+	r.Latencies = b.Latency()
+	if l := r.Latencies; len(l) > 0 {
 		r.Latency = LatencyStats{Min: l[0], Median: l[len(l)/2], Max: l[len(l)-1]}
 	}
 	r.Counters = map[string]uint64{}
