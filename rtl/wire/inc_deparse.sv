@@ -57,7 +57,7 @@ module inc_deparse #(
   typedef struct packed {
     logic [15:0]       udp_length;
     logic [18:0]       ip_sum;     // of the IPv4 header without its length
-    logic [2:0]        units;      // (header bytes - 54) / 4: 0, 1, 2, 5, 6, 7
+    logic [2:0]        extra;      // (header bytes - 54) / 4: 0, 1, 2, 5, 6, 7
     logic [LEN_W-1:0]  icrc_at;    // first byte of the ICRC
     logic [LEN_W-1:0]  final_at;   // last byte of the frame
   } work_t;
@@ -75,9 +75,9 @@ module inc_deparse #(
   wire        in_ext = s_hdr.has_aeth || s_hdr.has_imm;
   always_comb begin
     in.udp_length = padded + (in_ext ? 16'd28 : 16'd24);
-    in.units = {2'b00, s_hdr.vlan_valid} + {2'b00, in_ext} + (s_hdr.is_v6 ? 3'd5 : 3'd0);
-    in.icrc_at  = LEN_W'(padded) + LEN_W'(54) + LEN_W'({in.units, 2'b00});
-    in.final_at = LEN_W'(padded) + LEN_W'(57) + LEN_W'({in.units, 2'b00});
+    in.extra = {2'b00, s_hdr.vlan_valid} + {2'b00, in_ext} + (s_hdr.is_v6 ? 3'd5 : 3'd0);
+    in.icrc_at  = LEN_W'(padded) + LEN_W'(54) + LEN_W'({in.extra, 2'b00});
+    in.final_at = LEN_W'(padded) + LEN_W'(57) + LEN_W'({in.extra, 2'b00});
     in.ip_sum = word({8'h45, s_hdr.tos}) + word(16'h4000) + word({s_hdr.ttl, 8'd17}) +
                 word(s_hdr.sip[31:16]) + word(s_hdr.sip[15:0]) +
                 word(s_hdr.dip[31:16]) + word(s_hdr.dip[15:0]);
@@ -141,9 +141,9 @@ module inc_deparse #(
   always_comb begin
     pay_beat = '0;
     for (int n = 0; n < 8; n++) begin
-      if (w.units == 3'(n)) pay_beat = 4'((54 + 4*n) / BYTES);
+      if (w.extra == 3'(n)) pay_beat = 4'((54 + 4*n) / BYTES);
     end
-    pay_unit = UNIT_W'(32'(w.units) + 32'd13);
+    pay_unit = UNIT_W'(32'(w.extra) + 32'd13);
   end
 
   wire [BEAT_W-1:0] icrc_beat  = w.icrc_at[LEN_W-1:LANE_W];
