@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,10 +31,19 @@ var dataWidths = []int{64, 128, 256, 512}
 
 func cosimCommand() *cobra.Command {
 	return groupOf(&cobra.Command{
-		Use:     "cosim",
-		Short:   "Run the Verilog engine and hold every byte and state of it to the golden model",
-		Example: `  epic cosim run --ranks 4 --bytes 65536`,
-	}, cosimRun())
+		Use:   "cosim",
+		Short: "Run the Verilog engine and hold every byte and state of it to the golden model",
+		Example: `  epic cosim run --ranks 4 --bytes 65536
+  epic cosim replay --config group.yaml rank0.pcap rank1.pcap`,
+	}, cosimRun(), cosimReplay())
+}
+
+func benchCommand() *cobra.Command {
+	return groupOf(&cobra.Command{
+		Use:     "bench",
+		Short:   "Measure",
+		Example: "  epic bench cosim --data-w 512 --json",
+	}, benchCosim())
 }
 
 func cosimRun() *cobra.Command {
@@ -49,7 +59,7 @@ model, and the results with a sum computed apart from both. Without --seed the s
 report has it, and --seed repeats the run to the byte.`,
 		Example: `  epic cosim run --ranks 4 --bytes 65536 --data-w 512
   epic cosim run --ranks 9 --tree two-level --rtl-at leaf1 --psn0 0xfffff0 --loss 0.01 --seed 7 --json
-  epic cosim run --config group.yaml --backpressure 0.3`,
+  epic cosim run --config group.yaml --backpressure 0.3 --capture out.pcapng --trace wave.fst`,
 		Args: noArgs,
 	}
 	f := c.Flags()
@@ -58,6 +68,7 @@ report has it, and --seed repeats the run to the byte.`,
 	names := map[string]bool{}
 	f.VisitAll(func(f *pflag.Flag) { names[f.Name] = true })
 	f.IntVar(&s.options.Bytes, "bytes", 64<<10, "bytes of each rank's vector, a multiple of 4")
+	f.StringArrayVar(&s.inputs, "input", nil, "file with the vector of a rank; once for each rank, in their order, instead of --bytes")
 	s.add(c, "group.yaml to run instead of a generated group")
 	completeShape(c)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -82,10 +93,65 @@ report has it, and --seed repeats the run to the byte.`,
 	return c
 }
 
+func cosimReplay() *cobra.Command {
+	var s simFlags
+	c := &cobra.Command{
+		Use:   "replay --config FILE CAPTURE...",
+		Short: "Feed the frames of captures to the engine",
+		Long: `Replay drives the frames that the ranks of --config sent in the captures into the Verilog engine.
+The times of the captures are ignored: --pacing spaces the frames. Golden hosts acknowledge the
+results; what the engine says to the ranks otherwise goes to no one.`,
+		Example: "  epic cosim replay --config testdata/allreduce4/group.yaml testdata/captures/allreduce4/allreduce4_i32_rank*.pcap",
+		Args:    files(1, "CAPTURE"),
+	}
+	s.add(c, "group.yaml of the captures (needed)")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if s.config == "" {
+			return errors.New("--config: got none, want the group.yaml that the captures belong to")
+		}
+		var err error
+		if s.options.Group, err = group.Load(s.config); err != nil {
+			return err
+		}
+		return s.run(cmd, func(ctx context.Context, o run.Options) (*run.Report, error) { return run.Replay(ctx, o, args) })
+	}
+	return c
+}
+
+func benchCosim() *cobra.Command {
+	var o run.BenchOptions
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "cosim",
+		Short: "Compare the speed of the checked simulation with that of the bare engine",
+		Long: `Bench runs the same engine and traffic (4 ranks, 1 KB payload) without and with the link and all
+checks, and prints the clocks per second of both and their ratio.`,
+		Example: "  epic bench cosim --data-w 512 --json",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Seed = seed(cmd, o.Seed)
+			o.Progress = cmd.ErrOrStderr()
+			report, err := run.Bench(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			return print(cmd, report, asJSON)
+		},
+	}
+	dataW(c, &o.DataW, &o.Sim)
+	c.Flags().Uint64Var(&o.Clocks, "clocks", 1_000_000, "about how many clocks to simulate")
+	seedFlag(c, &o.Seed)
+	jsonFlag(c, &asJSON)
+	return c
+}
+
 // simFlags are the flags that every run of the simulator has.
 type simFlags struct {
 	options run.Options
 	config  string
+	inputs  []string
+	expect  string
+	report  string
 	asJSON  bool
 }
 
@@ -97,24 +163,57 @@ func (s *simFlags) add(c *cobra.Command, config string) {
 	f.Var(&pacing{&o.Pacing}, "pacing", "how frames are spaced on the way in: "+strings.Join(pacings(), ", "))
 	f.Var(&probability{ppm: &o.IdlePPM}, "idle", "probability of an idle clock before each beat in")
 	f.Var(&probability{ppm: &o.BackpressurePPM}, "backpressure", "probability of a clock in which the engine's output is not taken")
+	f.Var(&probability{ppm: &o.BypassBackpressurePPM}, "bypass-backpressure", "the same of its bypass port")
+	f.StringVar(&s.expect, "expect", "", "file with the sum that every rank must get, besides the one computed here")
 	seedFlag(c, &o.Seed)
-	f.StringVar(&o.OutDir, "out", "", "folder for what a run writes, build/cosim if absent")
+	f.StringVar(&o.OutDir, "out", "", "folder for what explains a difference, build/cosim if absent")
+	f.StringVar(&o.Capture, "capture", "", "pcapng file to write, with the frames at the engine's ports")
+	f.StringVar(&o.Trace, "trace", "", "FST file to write, with the engine's signals")
+	f.Uint64Var(&o.TraceFrom, "trace-from", 0, "first clock of --trace")
+	f.Uint64Var(&o.TraceTo, "trace-to", 0, "clock before which --trace ends; 0: the end of the run")
+	f.StringVar(&s.report, "report", "", "file to write, with the report as JSON")
 	jsonFlag(c, &s.asJSON)
 	markYAML(c)
 	complete(c, "pacing", pacings())
 }
 
 func (s *simFlags) run(cmd *cobra.Command, do func(context.Context, run.Options) (*run.Report, error)) error {
+	for i, name := range append(s.inputs, s.expect) {
+		if name == "" {
+			continue
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if i == len(s.inputs) {
+			s.options.Expect = data
+		} else {
+			s.options.Inputs = append(s.options.Inputs, data)
+		}
+	}
 	s.options.Seed = seed(cmd, s.options.Seed)
 	s.options.Progress = cmd.ErrOrStderr()
 	report, err := do(cmd.Context(), s.options)
 	switch exit.Of(err) {
 	case exit.Right, exit.Difference: // otherwise the report tells of half a run
 		if report != nil {
-			err = errors.Join(err, print(cmd, report, s.asJSON))
+			err = errors.Join(err, print(cmd, report, s.asJSON), s.writeReport(report))
 		}
 	}
 	return err
+}
+
+// writeReport writes the file of --report.
+func (s *simFlags) writeReport(report *run.Report) error {
+	if s.report == "" {
+		return nil
+	}
+	f, err := os.Create(s.report)
+	if err != nil {
+		return err
+	}
+	return errors.Join(printJSON(f, report), f.Close())
 }
 
 // print prints a report on standard output.
