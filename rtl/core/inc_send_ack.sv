@@ -109,6 +109,7 @@ module inc_send_ack #(
       sel_valid_q <= 1'b1;
       sel_ep_q    <= arb_idx;
     end
+    if (init_valid && init_ep == (load ? arb_idx : sel_ep_q)) sel_valid_q <= 1'b0;  // it is gone
     if (rst) begin
       k0_q        <= '0;
       k1_q        <= '0;
