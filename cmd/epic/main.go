@@ -97,7 +97,7 @@ RoCE connections on their way, so that a collective costs one trip through the t
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(cosimCommand(), benchCommand(), decodeCommand(), configCommand(), versionCommand(), exitStatusTopic())
+	root.AddCommand(demoCommand(), cosimCommand(), benchCommand(), decodeCommand(), configCommand(), versionCommand(), exitStatusTopic())
 	return root
 }
 
