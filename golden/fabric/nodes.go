@@ -94,6 +94,9 @@ func (s *Switch) Receive(now uint64, port int, frame []byte) {
 }
 
 func (s *Switch) run(now uint64, ev engine.Event, frame []byte) {
+	if err := s.Engine.Legal(ev); err != nil {
+		panic(fmt.Sprintf("clock %d: %v", now, err)) // a stray timer or port: a mistake of this package
+	}
 	for _, o := range s.Engine.Run(ev) {
 		switch o.Kind {
 		case engine.Retire:

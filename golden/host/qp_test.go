@@ -417,3 +417,33 @@ func TestConfigErrors(t *testing.T) {
 		require.NoError(t, config(s).Validate())
 	}
 }
+
+// What is not a retry does not cost one.
+func TestRetriesAreNotSpent(t *testing.T) {
+	for _, s := range []Settings{LinuxRXE(), StrictNIC()} {
+		fresh := func() *QP { return newQP(t, s, func(c *Config) { c.RetryCnt = 0 }) }
+
+		q := fresh() // a NAK of last+1: everything has arrived
+		post(q, 1, 64)
+		require.Equal(t, map[uint64]Status{1: StatusSuccess}, completions(answer(q, 0xffffff, roce.SyndromeNAKSequence)))
+		require.False(t, q.Failed())
+
+		q = fresh() // a NAK during an RNR wait
+		post(q, 1, 64)
+		answer(q, 0xfffffe, roce.SyndromeRNR|1)
+		answer(q, 0xfffffe, roce.SyndromeNAKSequence)
+		require.False(t, q.Failed())
+
+		q = fresh() // a timer that runs out when nothing is outstanding
+		post(q, 1, 64)
+		answer(q, 0xfffffe, roce.SyndromeACK)
+		q.Run(Event{Kind: Expire, Timer: Retransmit})
+		require.False(t, q.Failed())
+
+		q = fresh() // a timer during an RNR wait: an ACK must not arm it
+		post(q, 1, 3*256)
+		answer(q, 0xfffffe, roce.SyndromeRNR|1)
+		require.Zero(t, timerSet(answer(q, 0xfffffe, roce.SyndromeACK), Retransmit))
+		require.Equal(t, []psn.PSN{0xffffff, 0}, psns(q.Run(Event{Kind: Expire, Timer: RNRWait})))
+	}
+}
