@@ -6,8 +6,8 @@
 // Latency:       2 clocks: table read; compare.
 // Throughput:    1 frame per clock.
 // Back-pressure: m_lk_ready low holds both stages; no frame is lost.
-// Reset:         stages empty; the tables are unknown until written (every entry must be written
-//                or invalidated before traffic: ep_clear walks them after reset).
+// Reset:         stages empty; a walk of max(ENDPOINTS, PIPES) clocks makes every entry invalid, and
+//                no frame is taken until it is over.
 // Tables:        the endpoint index is the low bits of the local QPN, so no CAM is needed:
 //                endpoints of one engine may not share them. ep_cfg is written through cfg_ep_*,
 //                pipe_cfg through cfg_pipe_*; a second read port of ep_cfg (tx_*) serves
@@ -58,16 +58,21 @@ module inc_lookup_table #(
   localparam int EPC_W = inc_spec_pkg::EP_CFG_W;
   localparam int PPC_W = inc_spec_pkg::PIPE_CFG_W;
 
-  // Memories power up unknown: an endpoint that was never written must not match.
-  logic [EP_W:0] clear_q;
-  wire           clearing = !clear_q[EP_W];
-  wire             ep_wr    = clearing || cfg_ep_wr;
-  wire [EP_W-1:0]  ep_widx  = clearing ? clear_q[EP_W-1:0] : cfg_ep_index;
-  wire [EPC_W-1:0] ep_wdata = clearing ? '0 : cfg_ep_data;
+  localparam int CLR_W = EP_W > PIPE_W ? EP_W : PIPE_W;
+
+  // Memories power up unknown: an entry that was never written must not match.
+  logic [CLR_W:0]   clear_q;
+  wire              clearing   = !clear_q[CLR_W];
+  wire              ep_wr      = clearing || cfg_ep_wr;
+  wire [EP_W-1:0]   ep_widx    = clearing ? clear_q[EP_W-1:0] : cfg_ep_index;
+  wire [EPC_W-1:0]  ep_wdata   = clearing ? '0 : cfg_ep_data;
+  wire              pipe_wr    = clearing || cfg_pipe_wr;
+  wire [PIPE_W-1:0] pipe_widx  = clearing ? clear_q[PIPE_W-1:0] : cfg_pipe_index;
+  wire [PPC_W-1:0]  pipe_wdata = clearing ? '0 : cfg_pipe_data;
   assign ready_o = !clearing;
 
   always_ff @(posedge clk) begin
-    if (clearing) clear_q <= clear_q + (EP_W+1)'(1);
+    if (clearing) clear_q <= clear_q + (CLR_W+1)'(1);
     if (rst) clear_q <= '0;
   end
 
@@ -104,7 +109,7 @@ module inc_lookup_table #(
   assign tx_pipe_cfg = pipe_rdata[2*PPC_W +: PPC_W];
 
   inc_lutram #(.DATA_W(PPC_W), .DEPTH(PIPES), .R(3)) u_pipe (
-    .clk(clk), .wr_en(cfg_pipe_wr), .wr_addr(cfg_pipe_index), .wr_data(cfg_pipe_data),
+    .clk(clk), .wr_en(pipe_wr), .wr_addr(pipe_widx), .wr_data(pipe_wdata),
     .rd_addr({tx_pipe_index, op_pipe_index, pipe_full[PIPE_W-1:0]}), .rd_data(pipe_rdata));
 
   wire        pkey_ok  = h.pkey[14:0] == ep.pkey[14:0] && (h.pkey[15] || ep.pkey[15]);
@@ -134,7 +139,7 @@ module inc_lookup_table #(
       l2_d.verdict = inc_spec_pkg::VERDICT_PKEY;
     else if (h.is_cnp)
       l2_d.verdict = inc_spec_pkg::VERDICT_CNP;
-    else if (h.is_data ? !ep.in_valid : !ep.out_valid)
+    else if (!pc.valid || (h.is_data ? !ep.in_valid : !ep.out_valid))
       l2_d.verdict = inc_spec_pkg::VERDICT_NO_PIPE;
     else if (h.is_write)
       l2_d.verdict = inc_spec_pkg::VERDICT_WRITE_NO_REWRITE;
