@@ -269,7 +269,7 @@ func TestAllReduce(t *testing.T) {
 	if *seedFlag == 0 {
 		seeds = nil
 		first := uint64(time.Now().UnixNano())
-		for s := range uint64(30) {
+		for s := range uint64(20) {
 			seeds = append(seeds, s+1, first+s)
 		}
 	}
