@@ -68,6 +68,7 @@ report has it, and --seed repeats the run to the byte.`,
 	names := map[string]bool{}
 	f.VisitAll(func(f *pflag.Flag) { names[f.Name] = true })
 	f.IntVar(&s.options.Bytes, "bytes", 64<<10, "bytes of each rank's vector, a multiple of 4")
+	f.IntVar(&s.options.Barriers, "barriers", 0, "Barriers one after the other, 16 if absent; of --collective barrier alone")
 	f.StringArrayVar(&s.inputs, "input", nil, "file with the vector of a rank; once for each rank, in their order, instead of --bytes")
 	s.add(c, "group.yaml to run instead of a generated group")
 	completeShape(c)
@@ -87,6 +88,9 @@ report has it, and --seed repeats the run to the byte.`,
 		}
 		if err != nil {
 			return err
+		}
+		if f.Changed("bytes") && s.options.Group.Collective == "barrier" {
+			return errors.New("--bytes: contradicts the collective barrier, which has no vectors (--barriers says how many)")
 		}
 		return s.run(cmd, run.Run)
 	}

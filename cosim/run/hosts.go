@@ -18,12 +18,27 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return explain(ctx, o, runHosts)
 }
 
+const defaultBarriers = 16
+
 func checkRun(o *Options) error {
 	if o.Group == nil {
 		return fmt.Errorf("run: no group")
 	}
 	if err := checkSum(o.Group); err != nil {
 		return err
+	}
+	if o.Group.Collective == "barrier" {
+		if o.Inputs != nil || o.Barriers < 0 {
+			return fmt.Errorf("barriers: got %d, and %d vectors; want at least 1, and no vectors", o.Barriers, len(o.Inputs))
+		}
+		if o.Barriers == 0 {
+			o.Barriers = defaultBarriers
+		}
+		o.Bytes = 0
+		return nil
+	}
+	if o.Barriers != 0 {
+		return fmt.Errorf("barriers: got %d of the collective %q, want 0", o.Barriers, o.Group.Collective)
 	}
 	if o.Inputs == nil && (o.Bytes < 4 || o.Bytes%4 != 0) {
 		return fmt.Errorf("bytes: got %d, want a multiple of 4, at least 4", o.Bytes)
@@ -57,23 +72,34 @@ func runRecorded(ctx context.Context, o *Options, rep *Report, record io.Writer)
 		}
 	}
 	hosts := make([]*fabric.Host, len(o.Group.Ranks))
+	var early error
 	n, err := newNetwork(o, func(r int) (fabric.Node, error) {
 		qp, _, _, err := hostConfig(o.Group, r)
 		if err != nil {
 			return nil, err
 		}
-		rank, err := host.NewRank(host.RankConfig{QP: qp, Send: t.send[r], RecvBytes: len(t.want[r]),
+		rank, err := host.NewRank(host.RankConfig{QP: qp, Send: t.send[r], RecvBytes: len(t.want[r]), Barriers: o.Barriers,
 			MessagePackets: o.Group.Host.MessagePackets, WindowPackets: o.Group.Host.WindowPackets})
 		if err != nil {
 			return nil, err
 		}
-		hosts[r], err = fabric.NewHost(rank, scaleOf(o.Group.Clock), 0)
-		return hosts[r], err
+		if hosts[r], err = fabric.NewHost(rank, scaleOf(o.Group.Clock), 0); err != nil {
+			return nil, err
+		}
+		hosts[r].Completed = func(uint64, host.Completion) {
+			if early == nil {
+				early = barrierEarly(hosts, r)
+			}
+		}
+		return hosts[r], nil
 	})
 	if err != nil {
 		return err
 	}
 	done := func() (bool, error) {
+		if early != nil {
+			return false, fmt.Errorf("%w: seed %d: %w", ErrDifference, o.Seed, early)
+		}
 		all := true
 		for _, h := range hosts {
 			if err := h.Rank.Err(); err != nil {
@@ -98,6 +124,17 @@ func runRecorded(ctx context.Context, o *Options, rep *Report, record io.Writer)
 		results[r] = h.Rank.Result()
 	}
 	return checkResults(rep, o.Seed, results, t.want)
+}
+
+// barrierEarly says whether rank r has passed a Barrier that another has not entered.
+func barrierEarly(hosts []*fabric.Host, r int) error {
+	_, passed := hosts[r].Rank.Barriers()
+	for other, h := range hosts {
+		if entered, _ := h.Rank.Barriers(); entered < passed {
+			return fmt.Errorf("rank %d has passed Barrier %d, but rank %d has entered only %d", r, passed, other, entered)
+		}
+	}
+	return nil
 }
 
 // checkResults compares what the ranks got with what they must get.

@@ -164,8 +164,10 @@ func newTask(g *group.Group, in [][]byte) (*task, error) {
 				t.send[r], t.want[r] = nil, in[root]
 			}
 		}
+	case "barrier": // neither
+		t.send = make([][]byte, len(in))
 	default:
-		return nil, fmt.Errorf("collective: got %q, want allreduce, reduce or broadcast", g.Collective)
+		return nil, fmt.Errorf("collective: got %q, want allreduce, reduce, broadcast or barrier", g.Collective)
 	}
 	return t, nil
 }

@@ -28,6 +28,7 @@ type Report struct {
 	DataW       int               `json:"data_w"`
 	Ranks       int               `json:"ranks"`
 	Bytes       int               `json:"bytes"` // of each rank's vector
+	Barriers    int               `json:"barriers,omitempty"`
 	RTLAt       string            `json:"rtl_at"`
 	ClockMHz    float64           `json:"clock_mhz"`
 	ClocksPerS  float64           `json:"clocks_per_s"` // simulated

@@ -41,6 +41,8 @@ type Options struct {
 	Bytes int          // of each rank's vector; a multiple of 4
 	Seed  uint64       // decides everything random
 
+	Barriers int // of the collective barrier, one after the other, which has no vectors; 0: 16
+
 	Pacing                                          link.Pacing
 	IdlePPM, BackpressurePPM, BypassBackpressurePPM uint32
 
@@ -276,7 +278,7 @@ func explain(ctx context.Context, o Options, try attempt) (*Report, error) {
 }
 
 func newReport(o *Options) *Report {
-	return &Report{Seed: o.Seed, DataW: o.DataW, Ranks: len(o.Group.Ranks), Bytes: o.Bytes, RTLAt: o.RTLAt,
+	return &Report{Seed: o.Seed, DataW: o.DataW, Ranks: len(o.Group.Ranks), Bytes: o.Bytes, Barriers: o.Barriers, RTLAt: o.RTLAt,
 		ClockMHz: o.Group.Clock.MHz, FirstResult: -1}
 }
 

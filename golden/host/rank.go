@@ -14,10 +14,12 @@ type Rank struct {
 	cfg RankConfig
 
 	sent      int // bytes of Send posted
+	entered   int // Barriers
+	passed    int
 	packets   int // of the messages outstanding
 	inFlight  []int
 	result    []byte
-	posted    int // bytes of receives posted
+	posted    int // bytes of receives posted; of Barriers, receives
 	nextID    uint64
 	err       error
 	collected []Output
@@ -28,6 +30,7 @@ type RankConfig struct {
 	QP             Config
 	Send           []byte // the tensor it contributes; nil: none (the root of a Reduce)
 	RecvBytes      int    // how much it is to receive
+	Barriers       int    // so many Barriers one after the other, in place of a tensor
 	MessagePackets int    // M, packets of a message; the last may be shorter
 	WindowPackets  int    // MW, at least M
 	PostedReceives int    // receives kept posted; 0: 64
@@ -42,6 +45,10 @@ func NewRank(cfg RankConfig) (*Rank, error) {
 	if cfg.MessagePackets < 1 || cfg.WindowPackets < cfg.MessagePackets || cfg.RecvBytes < 0 {
 		return nil, fmt.Errorf("rank %v: got M %d, MW %d, %d bytes to receive; want 1 <= M <= MW and no less than 0 bytes",
 			q, cfg.MessagePackets, cfg.WindowPackets, cfg.RecvBytes)
+	}
+	if cfg.Barriers < 0 || cfg.Barriers > 0 && (len(cfg.Send) > 0 || cfg.RecvBytes > 0) {
+		return nil, fmt.Errorf("rank %v: got %d Barriers, %d bytes to send and %d to receive; want Barriers or bytes",
+			q, cfg.Barriers, len(cfg.Send), cfg.RecvBytes)
 	}
 	if cfg.PostedReceives == 0 {
 		cfg.PostedReceives = 64
@@ -85,6 +92,11 @@ func (r *Rank) completed(c Completion) {
 			}
 			r.err = fmt.Errorf("rank %v: %s %d completed with status %d", r.QP, what, c.ID, c.Status)
 		}
+	case c.Recv && r.cfg.Barriers > 0:
+		r.passed++
+		if len(c.Payload) > 0 && r.err == nil {
+			r.err = fmt.Errorf("rank %v: Barrier %d came with %d bytes, want none", r.QP, r.passed, len(c.Payload))
+		}
 	case c.Recv:
 		r.result = append(r.result, c.Payload...)
 	default:
@@ -95,6 +107,10 @@ func (r *Rank) completed(c Completion) {
 
 func (r *Rank) post() {
 	if r.Failed() {
+		return
+	}
+	if r.cfg.Barriers > 0 {
+		r.postBarrier()
 		return
 	}
 	size := r.cfg.MessagePackets * r.cfg.QP.MTU
@@ -117,10 +133,30 @@ func (r *Rank) post() {
 	}
 }
 
+// postBarrier enters the next Barrier, a message without payload, once the one before is passed.
+func (r *Rank) postBarrier() {
+	for r.posted < r.cfg.Barriers && len(r.rsp.queue) < r.cfg.PostedReceives {
+		r.nextID++
+		r.posted++
+		r.do(Event{Kind: PostRecv, Receive: Receive{ID: r.nextID}})
+	}
+	if r.entered == r.cfg.Barriers || r.entered > r.passed || r.packets == r.cfg.WindowPackets {
+		return
+	}
+	r.nextID++
+	r.entered++
+	r.packets++
+	r.inFlight = append(r.inFlight, 1)
+	r.do(Event{Kind: PostSend, Message: Message{ID: r.nextID}})
+}
+
 // Done says that everything is sent, acknowledged and received, or that the rank has failed.
 func (r *Rank) Done() bool {
-	return r.Failed() || r.sent == len(r.cfg.Send) && r.Idle() && len(r.result) >= r.cfg.RecvBytes
+	return r.Failed() || r.sent == len(r.cfg.Send) && r.Idle() && len(r.result) >= r.cfg.RecvBytes && r.passed == r.cfg.Barriers
 }
+
+// Barriers are how many Barriers it has entered, and how many of them it has passed.
+func (r *Rank) Barriers() (entered, passed int) { return r.entered, r.passed }
 
 // Result is what it received so far.
 func (r *Rank) Result() []byte { return r.result }

@@ -1,0 +1,67 @@
+package host
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/epic-inc/epic/golden/psn"
+	"github.com/epic-inc/epic/golden/roce"
+	"github.com/epic-inc/epic/golden/spec"
+)
+
+// A Barrier is a message without payload, and the next one waits for the answer to the one before.
+func TestBarriersOneAfterTheOther(t *testing.T) {
+	c := config(LinuxRXE())
+	r, err := NewRank(RankConfig{QP: c, Barriers: 3, MessagePackets: 1, WindowPackets: 8})
+	require.NoError(t, err)
+
+	state := func() [2]int { e, p := r.Barriers(); return [2]int{e, p} }
+	result := func(n int) []Output {
+		pkt := toHost(spec.OpcodeSendOnly, psn.Add(c.RecvPSN, n))
+		pkt.AckReq = true
+		return r.Run(Event{Kind: Deliver, Packet: pkt})
+	}
+	ack := func(n int) []Output {
+		pkt := toHost(spec.OpcodeAcknowledge, psn.Add(c.SendPSN, n))
+		pkt.Syndrome = roce.SyndromeACK
+		return r.Run(Event{Kind: Deliver, Packet: pkt})
+	}
+	require.Equal(t, []psn.PSN{c.SendPSN}, psns(r.Start()), "one packet")
+	require.Equal(t, [2]int{1, 0}, state())
+	require.Empty(t, psns(ack(0)), "acknowledged, but not answered")
+	require.Equal(t, [2]int{1, 0}, state())
+	for n := range 2 {
+		outs := result(n)
+		require.Equal(t, []psn.PSN{psn.Add(c.RecvPSN, n), psn.Add(c.SendPSN, n+1)}, psns(outs), "its ACK, and the next Barrier")
+		for _, o := range outs {
+			if o.Kind == Frame && o.Packet.Opcode != spec.OpcodeAcknowledge {
+				require.Equal(t, spec.OpcodeSendOnly, o.Packet.Opcode)
+				require.Empty(t, o.Packet.Payload)
+			}
+		}
+		require.Equal(t, [2]int{n + 2, n + 1}, state())
+		require.False(t, r.Done())
+	}
+	result(2)
+	require.Equal(t, [2]int{3, 3}, state())
+	require.False(t, r.Done(), "the last two are not acknowledged")
+	ack(2)
+	require.True(t, r.Done())
+	require.NoError(t, r.Err())
+	require.Empty(t, r.Result())
+}
+
+func TestBarrierTakesNoTensor(t *testing.T) {
+	for name, c := range map[string]RankConfig{
+		"with a tensor": {Barriers: 1, Send: make([]byte, 4)},
+		"with a result": {Barriers: 1, RecvBytes: 4},
+		"negative":      {Barriers: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.QP, c.MessagePackets, c.WindowPackets = config(LinuxRXE()), 1, 1
+			_, err := NewRank(c)
+			require.ErrorContains(t, err, "want Barriers or bytes")
+		})
+	}
+}
