@@ -7,7 +7,7 @@
 //
 // What it checks beyond golden: frames retire in the order in which they came; results and ACKs leave in
 // the order of their records; frames of the bypass leave whole, unchanged and in order; timers expire
-// neither early nor more than TimerSlackTicks late.
+// neither early nor later than TimerSlack allows.
 //
 // The one freedom: a frame whose verdict is a bypass may be dropped as bypass_full, for only the engine
 // knows how much room its bypass had.
@@ -25,9 +25,21 @@ import (
 	"github.com/epic-inc/epic/golden/spec"
 )
 
-// TimerSlackTicks is how many ticks after its time a timer's expiry may be committed: one because the
-// engine counts whole ticks, one for the walk over the endpoints.
-const TimerSlackTicks = 2
+// How late a timer's expiry may be committed: one tick, because the engine counts whole ones, and one
+// keeping walk (docs/microarchitecture.md: inc_retransmission).
+const (
+	walkClocksPerOut = 8  // with ACKs coming in without a pause
+	walkClocks       = 32 // from the end of a walk to the start of the next
+)
+
+// TimerSlack is, in clocks, how long after its time a timer's expiry may be committed.
+func (s *Scoreboard) TimerSlack() uint64 {
+	outs := 0
+	for _, p := range s.cfg.Engine.Pipes {
+		outs += len(p.Outs)
+	}
+	return s.cfg.TickClocks + uint64(walkClocksPerOut*outs+walkClocks)
+}
 
 // historyFrames is how many of the latest frames are kept for a difference's capture, in and out each.
 const historyFrames = 4096
@@ -226,7 +238,7 @@ func (s *Scoreboard) Outstanding() int { return len(s.timers) }
 // NextTimer returns the clock at which the first timer that runs is due, if any does.
 func (s *Scoreboard) NextTimer() (clock uint64, ok bool) {
 	for _, t := range s.timers {
-		if due := t.armed + uint64(t.ticks)*s.cfg.TickClocks; !ok || due < clock {
+		if due := t.due(s); !ok || due < clock {
 			clock, ok = due, true
 		}
 	}
@@ -547,6 +559,9 @@ func streamName(stream int) string {
 	return "m_axis_bypass"
 }
 
+// due is the first clock in which the timer's expiry may be committed.
+func (t timer) due(s *Scoreboard) uint64 { return t.armed + uint64(t.ticks)*s.cfg.TickClocks }
+
 func (s *Scoreboard) setTimer(o *engine.Output, clock uint64) {
 	k := timerKey{o.Endpoint, o.Timer.Kind}
 	if !o.Timer.Arm {
@@ -572,9 +587,10 @@ func (s *Scoreboard) expiry(r *spec.Record, endpoint int) *Difference {
 		return nil // golden.Legal says so better
 	}
 	delete(s.timers, k)
-	if due := t.armed + uint64(t.ticks)*s.cfg.TickClocks; r.Clock < due {
+	due := t.due(s)
+	if latest := due + s.TimerSlack(); r.Clock < due || r.Clock > latest {
 		return &Difference{What: "record", Field: "clock", Got: fmt.Sprint(r.Clock),
-			Want: fmt.Sprintf("%d or later: armed at %d for %d ticks of %d clocks", due, t.armed, t.ticks, s.cfg.TickClocks)}
+			Want: fmt.Sprintf("%d..%d: armed at %d for %d ticks of %d clocks", due, latest, t.armed, t.ticks, s.cfg.TickClocks)}
 	}
 	return nil
 }
@@ -582,7 +598,7 @@ func (s *Scoreboard) expiry(r *spec.Record, endpoint int) *Difference {
 // overdue checks that no timer has been forgotten.
 func (s *Scoreboard) overdue(clock uint64) error {
 	for k, t := range s.timers {
-		if latest := t.armed + uint64(t.ticks+TimerSlackTicks)*s.cfg.TickClocks; clock > latest {
+		if latest := t.due(s) + s.TimerSlack(); clock > latest {
 			what := "retransmission timer"
 			if k.kind == engine.RNRWait {
 				what = "RNR wait"
