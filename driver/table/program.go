@@ -2,6 +2,7 @@ package table
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -215,7 +216,11 @@ func (e *Engine) writeAll(ctx context.Context, list ...placed) error {
 	return nil
 }
 
-// Verify reads every entry of the plan back and names the first field that is not what was written.
+// ErrDiffers means that an entry reads back otherwise than it was written.
+var ErrDiffers = errors.New("not what was written")
+
+// Verify reads every entry of the plan back and names the first field that is not what was written, in an
+// error that wraps ErrDiffers.
 func (e *Engine) Verify(ctx context.Context, plan *Plan) error {
 	for i := range plan.cfg.Endpoints {
 		if err := e.verify(ctx, plan.endpoint(i)); err != nil {
@@ -237,7 +242,7 @@ func (e *Engine) verify(ctx context.Context, list ...placed) error {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
 		if field, g, want, ok := spec.EntryDifference(got, w.entry); ok {
-			return fmt.Errorf("%s: %v[%d].%s: got %s, want %s", w.name, w.entry.Table(), w.index, field, g, want)
+			return fmt.Errorf("%w: %s: %v[%d].%s: got %s, want %s", ErrDiffers, w.name, w.entry.Table(), w.index, field, g, want)
 		}
 	}
 	return nil
