@@ -92,10 +92,13 @@ module inc_bypass #(
     tap.tid  = s_tap_tid;
     tap.last = s_tap_tlast;
     tap.data = s_tap_tdata;
-    tap.lane = '0;
-    for (int i = 1; i < BYTES; i++) begin
-      if (s_tap_tkeep[i] && (i == BYTES-1 || !s_tap_tkeep[(i+1)%BYTES])) begin
-        tap.lane = tap.lane | LANE_W'(i);
+    tap.lane = '1;
+    if (s_tap_tlast) begin // else tkeep is full
+      tap.lane = '0;
+      for (int i = 1; i < BYTES; i++) begin
+        if (s_tap_tkeep[i] && (i == BYTES-1 || !s_tap_tkeep[(i+1)%BYTES])) begin
+          tap.lane = tap.lane | LANE_W'(i);
+        end
       end
     end
     ring_wr_d = ring_wr_q;
@@ -314,8 +317,11 @@ module inc_bypass #(
   logic [BYTES-1:0] keep;
   assign m_axis_bypass_tkeep = keep;
   always_comb begin
-    for (int i = 0; i < BYTES; i++) begin
-      keep[i] = !port.last || port.lane >= LANE_W'(i);
+    keep = '1;
+    if (port.last) begin
+      for (int i = 0; i < BYTES; i++) begin
+        keep[i] = port.lane >= LANE_W'(i);
+      end
     end
   end
 

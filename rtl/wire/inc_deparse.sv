@@ -155,38 +155,60 @@ module inc_deparse #(
   assign hdr_ready = fire && final_now;
   assign pay_ready = fire && need_pay;
 
-  // Headers as one vector: first built most significant byte first, then byte i in [i*8 +: 8].
+  // Headers as one vector, byte i of the frame in [i*8 +: 8]: concatenations are written last byte
+  // first, and numbers turned so that their most significant byte is first on the wire.
+  function automatic logic [15:0] wire2(input logic [15:0] v);
+    wire2 = {v[7:0], v[15:8]};
+  endfunction
+
+  function automatic logic [23:0] wire3(input logic [23:0] v);
+    wire3 = {v[7:0], v[15:8], v[23:16]};
+  endfunction
+
+  function automatic logic [31:0] wire4(input logic [31:0] v);
+    wire4 = {v[7:0], v[15:8], v[23:16], v[31:24]};
+  endfunction
+
+  function automatic logic [47:0] wire6(input logic [47:0] v);
+    wire6 = {wire3(v[23:0]), wire3(v[47:24])};
+  endfunction
+
+  function automatic logic [127:0] wire16(input logic [127:0] v);
+    wire16 = {wire4(v[31:0]), wire4(v[63:32]), wire4(v[95:64]), wire4(v[127:96])};
+  endfunction
+
   logic [15:0]     ip_length;
   logic [19:0]     ip_sum;
   logic [16:0]     ip_folded;
   logic [15:0]     ip_checksum;
+  logic [15:0]     ether_type;
   logic [31:0]     ext;
-  logic [8*28-1:0] l4;  // UDP, BTH, extended header, zeros
-  logic [8*68-1:0] l3;  // IP, l4, zeros
-  logic [8*IMAGE_BYTES-1:0] all;
+  logic [8*24-1:0] l4;  // UDP, BTH, extended header
+  logic [8*64-1:0] l3;  // IP, l4, zeros
+  logic [8*IMAGE_BYTES-1:0] headers;
 
   always_comb begin
     ip_length = w.udp_length + 16'd20;
     ip_sum = {1'b0, w.ip_sum} + {4'd0, ip_length};
     ip_folded = {1'b0, ip_sum[15:0]} + {13'd0, ip_sum[19:16]};
     ip_checksum = ~(ip_folded[15:0] + {15'd0, ip_folded[16]});
+    ether_type = h.is_v6 ? inc_spec_pkg::ETHERTYPE_IPV6 : inc_spec_pkg::ETHERTYPE_IPV4;
     ext = h.has_aeth ? {h.syndrome, h.msn} : h.has_imm ? h.imm : 32'd0;
-    l4 = {h.udp_sport, inc_spec_pkg::ROCE_UDP_PORT, w.udp_length, 16'd0,
-          h.opcode, h.se, h.mig_req, 2'd0 - h.plen[1:0], 4'd0, h.pkey,
-          8'd0, h.dqpn, h.ack_req, 7'd0, h.psn, ext, 32'd0};
+    l4 = {wire4(ext), wire3(h.psn), h.ack_req, 7'd0, wire3(h.dqpn), 8'd0, wire2(h.pkey),
+          h.se, h.mig_req, 2'd0 - h.plen[1:0], 4'd0, h.opcode,
+          16'd0, wire2(w.udp_length), wire2(inc_spec_pkg::ROCE_UDP_PORT), wire2(h.udp_sport)};
     if (h.is_v6) begin
-      l3 = {4'd6, h.tos, 20'd0, w.udp_length, 8'd17, h.ttl, h.sip, h.dip, l4};
+      l3 = {l4, wire16(h.dip), wire16(h.sip), h.ttl, 8'd17, wire2(w.udp_length),
+            16'd0, h.tos[3:0], 4'd0, 4'd6, h.tos[7:4]};
     end else begin
-      l3 = {8'h45, h.tos, ip_length, 16'd0, 16'h4000, h.ttl, 8'd17, ip_checksum,
-            h.sip[31:0], h.dip[31:0], l4, 160'd0};
+      l3 = {160'd0, l4, wire4(h.dip[31:0]), wire4(h.sip[31:0]), wire2(ip_checksum), 8'd17, h.ttl,
+            wire2(16'h4000), 16'd0, wire2(ip_length), h.tos, 8'h45};
     end
     if (h.vlan_valid) begin
-      all = {h.dmac, h.smac, inc_spec_pkg::ETHERTYPE_VLAN, h.vlan_tci,
-             h.is_v6 ? inc_spec_pkg::ETHERTYPE_IPV6 : inc_spec_pkg::ETHERTYPE_IPV4,
-             l3[8*68-1:8*4]};
+      headers = {l3, wire2(ether_type), wire2(h.vlan_tci), wire2(inc_spec_pkg::ETHERTYPE_VLAN),
+                 wire6(h.smac), wire6(h.dmac)};
     end else begin
-      all = {h.dmac, h.smac,
-             h.is_v6 ? inc_spec_pkg::ETHERTYPE_IPV6 : inc_spec_pkg::ETHERTYPE_IPV4, l3};
+      headers = {32'd0, l3, wire2(ether_type), wire6(h.smac), wire6(h.dmac)};
     end
   end
 
@@ -198,12 +220,12 @@ module inc_deparse #(
 
   always_comb begin
     image = '0;
-    for (int i = 0; i < IMAGE_BYTES; i++) begin
-      image[i*8 +: 8] = all[(IMAGE_BYTES-1-i)*8 +: 8];
-    end
-    payload = pay_data;
-    for (int i = 0; i < BYTES; i++) begin
-      if (!need_pay || (pay_last && tail != '0 && tail <= LANE_W'(i))) payload[i*8 +: 8] = '0;
+    image[IMAGE_BYTES*8-1:0] = headers;
+    payload = need_pay ? pay_data : '0;
+    if (pay_last && tail != '0) begin
+      for (int i = 0; i < BYTES; i++) begin
+        if (tail <= LANE_W'(i)) payload[i*8 +: 8] = '0;
+      end
     end
     pair = {payload, before_q};
     // Lane l of the frame is payload byte l - first: shift right by BYTES - first.
@@ -352,8 +374,11 @@ module inc_deparse #(
       end
     end
     if (pick.icrc_rest) data_d[15:0] = sum[31:16];
-    for (int i = 0; i < BYTES; i++) begin
-      keep_d[i] = !pick.last || pick.final_lane >= LANE_W'(i);
+    keep_d = '1;
+    if (pick.last) begin
+      for (int i = 0; i < BYTES; i++) begin
+        keep_d[i] = pick.final_lane >= LANE_W'(i);
+      end
     end
   end
 

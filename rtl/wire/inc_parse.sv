@@ -66,6 +66,7 @@ module inc_parse #(
   localparam int BEAT_W  = LEN_W - LANE_W;
   localparam int FILL_W  = 16 - LANE_W;
   localparam int HDR_W   = $bits(m_hdr);
+  localparam int IP_BYTES = 40;
   localparam int L4_BYTES = 44; // IHL 15: UDP destination port is at IP+62
 
   // Bit of each verdict in a set of causes.
@@ -129,12 +130,16 @@ module inc_parse #(
   logic [2:0]        v6_1_q;
 
   always_comb begin
-    count1_d = '0;
-    for (int i = 0; i < BYTES; i++) begin
-      data1_d[i*8 +: 8] = s_axis_rx_tdata[i*8 +: 8] & {8{s_axis_rx_tkeep[i]}};
-      // One-hot at the last byte kept.
-      if (s_axis_rx_tkeep[i] && (i == BYTES-1 || !s_axis_rx_tkeep[(i+1)%BYTES])) begin
-        count1_d = count1_d | (LANE_W+1)'(i+1);
+    data1_d  = s_axis_rx_tdata;
+    count1_d = (LANE_W+1)'(BYTES);
+    if (s_axis_rx_tlast) begin // else tkeep is full
+      count1_d = '0;
+      for (int i = 0; i < BYTES; i++) begin
+        if (!s_axis_rx_tkeep[i]) data1_d[i*8 +: 8] = '0;
+        // One-hot at the last byte kept.
+        if (s_axis_rx_tkeep[i] && (i == BYTES-1 || !s_axis_rx_tkeep[(i+1)%BYTES])) begin
+          count1_d = count1_d | (LANE_W+1)'(i+1);
+        end
       end
     end
   end
@@ -187,47 +192,50 @@ module inc_parse #(
   logic [40*8-1:0]       ip_q;  // byte i of IP
   logic [L4_BYTES*8-1:0] l4_q;  // byte i of UDP
 
+  // A byte comes from one place for each layout: beat and lane are constants of it.
   generate
-    for (genvar i = 0; i < 12; i++) begin : gen_mac
+    for (genvar b = 0; b <= 11 / BYTES; b++) begin : gen_mac
       always_ff @(posedge clk) begin
-        if (v1_q && small1_q == 4'(i / BYTES)) mac_q[i*8 +: 8] <= data1_q[(i % BYTES)*8 +: 8];
-      end
-    end
-    for (genvar i = 0; i < 40; i++) begin : gen_ip
-      always_ff @(posedge clk) begin
-        if (v1_q) begin
-          if (tags1 == 2'd0 && small1_q == 4'((14+i) / BYTES)) begin
-            ip_q[i*8 +: 8] <= data1_q[((14+i) % BYTES)*8 +: 8];
+        if (v1_q && small1_q == 4'(b)) begin
+          for (int i = 0; i < 12; i++) begin
+            if (i / BYTES == b) mac_q[i*8 +: 8] <= data1_q[(i % BYTES)*8 +: 8];
           end
-          if (tags1 == 2'd1 && small1_q == 4'((18+i) / BYTES)) begin
-            ip_q[i*8 +: 8] <= data1_q[((18+i) % BYTES)*8 +: 8];
-          end
-          if (tags1 == 2'd2 && small1_q == 4'((22+i) / BYTES)) begin
-            ip_q[i*8 +: 8] <= data1_q[((22+i) % BYTES)*8 +: 8];
-          end
-        end
-      end
-    end
-    for (genvar i = 0; i < L4_BYTES; i++) begin : gen_l4
-      logic [5:0] hit; // [3*v6 + tags]
-      always_comb begin
-        for (int t = 0; t < 3; t++) begin
-          hit[t]   = !is6_1 && tags1 == 2'(t) && small1_q == 4'((34+4*t+i) / BYTES);
-          hit[3+t] = is6_1 && tags1 == 2'(t) && small1_q == 4'((54+4*t+i) / BYTES);
-        end
-      end
-      always_ff @(posedge clk) begin
-        if (v1_q) begin
-          if (hit[0]) l4_q[i*8 +: 8] <= data1_q[((34+i) % BYTES)*8 +: 8];
-          if (hit[1]) l4_q[i*8 +: 8] <= data1_q[((38+i) % BYTES)*8 +: 8];
-          if (hit[2]) l4_q[i*8 +: 8] <= data1_q[((42+i) % BYTES)*8 +: 8];
-          if (hit[3]) l4_q[i*8 +: 8] <= data1_q[((54+i) % BYTES)*8 +: 8];
-          if (hit[4]) l4_q[i*8 +: 8] <= data1_q[((58+i) % BYTES)*8 +: 8];
-          if (hit[5]) l4_q[i*8 +: 8] <= data1_q[((62+i) % BYTES)*8 +: 8];
         end
       end
     end
   endgenerate
+
+  always_ff @(posedge clk) begin
+    if (v1_q && small1_q <= 4'((22 + IP_BYTES - 1) / BYTES)) begin
+      for (int t = 0; t < 3; t++) begin
+        if (tags1 == 2'(t)) begin
+          for (int i = 0; i < IP_BYTES; i++) begin
+            if (small1_q == 4'((14+4*t+i) / BYTES)) begin
+              ip_q[i*8 +: 8] <= data1_q[((14+4*t+i) % BYTES)*8 +: 8];
+            end
+          end
+        end
+      end
+    end
+    if (v1_q && small1_q <= 4'((62 + L4_BYTES - 1) / BYTES)) begin
+      for (int t = 0; t < 3; t++) begin
+        if (tags1 == 2'(t) && !is6_1) begin
+          for (int i = 0; i < L4_BYTES; i++) begin
+            if (small1_q == 4'((34+4*t+i) / BYTES)) begin
+              l4_q[i*8 +: 8] <= data1_q[((34+4*t+i) % BYTES)*8 +: 8];
+            end
+          end
+        end
+        if (tags1 == 2'(t) && is6_1) begin
+          for (int i = 0; i < L4_BYTES; i++) begin
+            if (small1_q == 4'((54+4*t+i) / BYTES)) begin
+              l4_q[i*8 +: 8] <= data1_q[((54+4*t+i) % BYTES)*8 +: 8];
+            end
+          end
+        end
+      end
+    end
+  end
 
   logic              v2_q;
   logic [DATA_W-1:0] data2_q;
@@ -255,14 +263,21 @@ module inc_parse #(
     .constant(constant2)
   );
 
-  generate
-    for (genvar i = 0; i < BYTES; i++) begin : gen_sum
-      // Addresses start at IP+12 (IPv6: +8): 26 + 4t or 22 + 4t.
-      always_ff @(posedge clk) begin
-        sum2_q[i] <= 32'(small1_q) * BYTES + i >= 22 + 4*32'(tags1) + (is6_1 ? 0 : 4);
+  // Addresses start at IP+12 (IPv6: +8): 26 + 4t or 22 + 4t.
+  localparam int SUM_BEATS = (34 + BYTES - 1) / BYTES;
+  always_ff @(posedge clk) begin
+    sum2_q <= '1;
+    for (int b = 0; b < SUM_BEATS; b++) begin
+      if (small1_q == 4'(b)) begin
+        for (int i = 0; i < BYTES; i++) begin
+          sum2_q[i] <= (b*BYTES + i >= 34) ||
+                       (b*BYTES + i >= 30 && (is6_1 || tags1 != 2'd2)) ||
+                       (b*BYTES + i >= 26 && (is6_1 ? tags1 != 2'd2 : tags1 == 2'd0)) ||
+                       (b*BYTES + i >= 22 && is6_1 && tags1 == 2'd0);
+        end
       end
     end
-  endgenerate
+  end
 
   always_ff @(posedge clk) begin
     v2_q <= v1_q;
@@ -455,8 +470,11 @@ module inc_parse #(
   wire              past_end   = length_in && beat2_q > final_beat;
   logic [BYTES-1:0] inside_end;
   always_comb begin
-    for (int i = 0; i < BYTES; i++) begin
-      inside_end[i] = !at_end || final_lane >= LANE_W'(i);
+    inside_end = '1;
+    if (at_end) begin
+      for (int i = 0; i < BYTES; i++) begin
+        inside_end[i] = final_lane >= LANE_W'(i);
+      end
     end
   end
 
@@ -487,8 +505,10 @@ module inc_parse #(
       left_d = pays ? beats_all[FILL_W-1:0] : '0;
     end
     aligned = pair[32'(shift_q)*32 + 16 +: DATA_W];
-    for (int i = 0; i < BYTES; i++) begin
-      if (emit_last && tail_q != '0 && tail_q <= LANE_W'(i)) aligned[i*8 +: 8] = '0;
+    if (emit_last && tail_q != '0) begin
+      for (int i = 0; i < BYTES; i++) begin
+        if (tail_q <= LANE_W'(i)) aligned[i*8 +: 8] = '0;
+      end
     end
   end
 
