@@ -143,8 +143,10 @@ func (r *rtl) program(ctx context.Context, o *Options, cfg engine.Config) (err e
 	if err != nil {
 		return err
 	}
-	if err := r.tables.Verify(ctx, plan); err != nil {
+	if err := r.tables.Verify(ctx, plan); errors.Is(err, table.ErrDiffers) {
 		return fmt.Errorf("%w: %w", ErrDifference, err)
+	} else if err != nil {
+		return err
 	}
 	_, err = r.window(ctx)
 	return err
