@@ -4,6 +4,7 @@ inc_alu.sv
 inc_check_duplicate.sv
 inc_core.sv
 inc_lookup_table.sv
+inc_out_walk.sv
 inc_pipe.sv
 inc_receive_ack.sv
 inc_recycle_buffer.sv

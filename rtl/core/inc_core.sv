@@ -166,7 +166,8 @@ module inc_core #(
   wire                     ep_rd_en;
   wire [EP_W-1:0]          ep_rd_index;
   wire [PIPE_W-1:0]        op_cfg_pipe, tx_cfg_pipe;
-  inc_spec_pkg::pipe_cfg_t tx_cfg;
+  inc_spec_pkg::pipe_cfg_t tx_cfg, send_cfg, keep_cfg;
+  wire [PIPE_W-1:0]        send_cfg_pipe, keep_cfg_pipe;
 
   inc_lookup_table #(.ENDPOINTS(ENDPOINTS), .PIPES(PIPES)) u_lookup (
     .clk(clk), .rst(rst),
@@ -179,7 +180,9 @@ module inc_core #(
     .tx_rd_en(ep_rd_en || (t_done && !t_write_q)),
     .tx_rd_index(t_done ? t_index_q[EP_W-1:0] : ep_rd_index), .tx_rd_data(ep_rd),
     .op_pipe_index(op_cfg_pipe), .op_pipe_cfg(op_cfg),
-    .tx_pipe_index(tx_cfg_pipe), .tx_pipe_cfg(tx_cfg));
+    .tx_pipe_index(tx_cfg_pipe), .tx_pipe_cfg(tx_cfg),
+    .send_pipe_index(send_cfg_pipe), .send_pipe_cfg(send_cfg),
+    .keep_pipe_index(keep_cfg_pipe), .keep_pipe_cfg(keep_cfg));
 
   // ------------------------------------------------------------------ pipes
   wire                  agg_valid, agg_start, agg_bank;
@@ -259,11 +262,13 @@ module inc_core #(
     .clk(clk), .rst(rst), .tick_clocks(cfg_tick_clocks),
     .hold(t_go), .idle(tx_idle),
     .init_ep(t_fire && t_is_ep), .init_ep_index(t_index_q[EP_W-1:0]), .init_ep_psn(t_ep.psn0),
+    .init_ep_out(t_ep.valid && t_ep.out_valid),
     .init_pipe(t_fire && t_is_pipe),
     .out_wr(t_fire && t_is_out), .out_wr_index(t_index_q), .out_wr_ep(t_out.endpoint),
     .rd_index(t_index_q), .rd_state(t_ep_tx), .rd_out(t_out_rd),
     .live(live), .pipe_error(pipe_error), .next_send(next_send),
-    .cfg_pipe(tx_cfg_pipe), .cfg(tx_cfg),
+    .cfg_pipe(tx_cfg_pipe), .cfg(tx_cfg), .send_cfg_pipe(send_cfg_pipe), .send_cfg(send_cfg),
+    .keep_cfg_pipe(keep_cfg_pipe), .keep_cfg(keep_cfg),
     .ack_valid(ack_valid), .ack_ep(ack_ep), .ack_pipe(ack_pipe), .ack_psn(ack_psn),
     .ack_syndrome(ack_syndrome), .ack_frame(ack_frame), .ack_done(ack_done),
     .ack_verdict(ack_verdict),

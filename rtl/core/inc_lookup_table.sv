@@ -6,8 +6,8 @@
 // Latency:       2 clocks: table read; compare.
 // Throughput:    1 frame per clock.
 // Back-pressure: m_lk_ready low holds both stages; no frame is lost.
-// Reset:         stages empty; a walk of max(ENDPOINTS, PIPES) clocks makes every entry invalid, and
-//                no frame is taken until it is over.
+// Reset:         stages empty; a walk of max(ENDPOINTS, PIPES) clocks makes every entry invalid,
+//                and no frame is taken until it is over.
 // Tables:        the endpoint index is the low bits of the local QPN, so no CAM is needed:
 //                endpoints of one engine may not share them. ep_cfg is written through cfg_ep_*,
 //                pipe_cfg through cfg_pipe_*; a second read port of ep_cfg (tx_*) serves
@@ -52,7 +52,11 @@ module inc_lookup_table #(
   input  wire [PIPE_W-1:0]           op_pipe_index,
   output inc_spec_pkg::pipe_cfg_t    op_pipe_cfg,
   input  wire [PIPE_W-1:0]           tx_pipe_index,
-  output inc_spec_pkg::pipe_cfg_t    tx_pipe_cfg
+  output inc_spec_pkg::pipe_cfg_t    tx_pipe_cfg,
+  input  wire [PIPE_W-1:0]           send_pipe_index,
+  output inc_spec_pkg::pipe_cfg_t    send_pipe_cfg,
+  input  wire [PIPE_W-1:0]           keep_pipe_index,
+  output inc_spec_pkg::pipe_cfg_t    keep_pipe_cfg
 );
 
   localparam int EPC_W = inc_spec_pkg::EP_CFG_W;
@@ -102,15 +106,19 @@ module inc_lookup_table #(
 
   // Stage 2: compare, and read the pipe.
   wire [7:0] pipe_full = h.is_data ? ep.in_pipe : ep.out_pipe;
-  wire [3*PPC_W-1:0] pipe_rdata;
+  wire [5*PPC_W-1:0] pipe_rdata;
   inc_spec_pkg::pipe_cfg_t pc;
   assign pc          = pipe_rdata[0 +: PPC_W];
   assign op_pipe_cfg = pipe_rdata[PPC_W +: PPC_W];
   assign tx_pipe_cfg = pipe_rdata[2*PPC_W +: PPC_W];
+  assign send_pipe_cfg = pipe_rdata[3*PPC_W +: PPC_W];
+  assign keep_pipe_cfg = pipe_rdata[4*PPC_W +: PPC_W];
 
-  inc_lutram #(.DATA_W(PPC_W), .DEPTH(PIPES), .R(3)) u_pipe (
+  inc_lutram #(.DATA_W(PPC_W), .DEPTH(PIPES), .R(5)) u_pipe (
     .clk(clk), .wr_en(pipe_wr), .wr_addr(pipe_widx), .wr_data(pipe_wdata),
-    .rd_addr({tx_pipe_index, op_pipe_index, pipe_full[PIPE_W-1:0]}), .rd_data(pipe_rdata));
+    .rd_addr({keep_pipe_index, send_pipe_index, tx_pipe_index, op_pipe_index,
+              pipe_full[PIPE_W-1:0]}),
+    .rd_data(pipe_rdata));
 
   wire        pkey_ok  = h.pkey[14:0] == ep.pkey[14:0] && (h.pkey[15] || ep.pkey[15]);
   wire [15:0] mtu      = 16'd1 << pc.mtu_log2;

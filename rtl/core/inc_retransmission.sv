@@ -1,19 +1,23 @@
-// Retransmission: cursors, timers and the walk that serves the outs in turn.
+// Retransmission: cursors, timers and the walks that serve the outs in turn.
 //
-// One operation at a time on one out-endpoint: an ACK from ReceiveAck, or the visit of the walk.
-// The walk goes round the outs of every live pipe; a visit does the first that applies: expire
-// the timer, end an RNR wait, send the PSN at the cursor. Nothing fresh can pass the cursor, so
-// resends are only a cursor that went back. A visit that may send but finds no room waits there
-// (so no out starves). Each full walk over a pipe also yields min(lastAcked)+1 for RecycleBuffer.
+// One operation at a time on one out-endpoint: an ACK from ReceiveAck, a visit of the sending
+// walk, or a visit of the keeping walk; ACKs first, the walks in turn. Both walks go round the outs
+// of every live pipe. A sending visit sends the PSN at the cursor if it is released: nothing fresh
+// can pass the cursor, so resends are only a cursor that went back. A keeping visit expires the
+// timer or ends the RNR wait, and a whole walk over a pipe yields min(lastAcked)+1 for
+// RecycleBuffer.
 //
 // Streams:       ack_* request, ack_done one clock with ack_verdict; job_* out (txjob_t).
-// Latency:       ACK to state written: 2 clocks. Throughput: one operation per 2 clocks.
-// Back-pressure: job_ready low stops sending only.
-// Timers:        now counts ticks of tick_clocks clocks; an expiry is never early and late by at
-//                most one tick and one walk.
+// Latency:       ACK to state written: 2 clocks.
+// Throughput:    one operation per 2 clocks: a send per 4 clocks with the timers kept.
+// Back-pressure: job_ready low parks one out that may send; it goes first when there is room.
+//                ACKs and timers never wait for it.
+// Timers:        now counts ticks of tick_clocks clocks. An expiry is never early, and late by at
+//                most one tick and one keeping walk: 4 clocks per out of all live pipes, 8 where
+//                ACKs come without a pause.
 // Retirement:    ret_* one record in the clock an operation changes state.
 // Reset:         no live pipe; endpoint state is unknown until init_ep.
-// Parameters:    ENDPOINTS, PIPES powers of two.
+// Parameters:    ENDPOINTS 2..4096, PIPES 2..256, powers of two.
 // Source:        protocol.md 6 (sending, timers); hardware.md trap 6.
 `default_nettype none
 
@@ -33,6 +37,7 @@ module inc_retransmission #(
   input  wire                          init_ep,
   input  wire [EP_W-1:0]               init_ep_index,
   input  wire [23:0]                   init_ep_psn,
+  input  wire                          init_ep_out,   // 0: no longer an out: it sends nothing
   input  wire                          init_pipe,     // forget the walk
   input  wire                          out_wr,
   input  wire [11:0]                   out_wr_index,
@@ -45,8 +50,12 @@ module inc_retransmission #(
   input  wire [PIPES-1:0]              live,
   input  wire [PIPES-1:0]              pipe_error,
   input  wire [24*PIPES-1:0]           next_send,
-  output wire [PIPE_W-1:0]             cfg_pipe,
-  input  inc_spec_pkg::pipe_cfg_t cfg,
+  output wire [PIPE_W-1:0]             cfg_pipe,      // asynchronous reads of pipe_cfg
+  input  inc_spec_pkg::pipe_cfg_t      cfg,
+  output wire [PIPE_W-1:0]             send_cfg_pipe,
+  input  inc_spec_pkg::pipe_cfg_t      send_cfg,
+  output wire [PIPE_W-1:0]             keep_cfg_pipe,
+  input  inc_spec_pkg::pipe_cfg_t      keep_cfg,
 
   // acknowledgements
   input  wire                          ack_valid,
@@ -88,74 +97,90 @@ module inc_retransmission #(
   logic [31:0] now_q, div_q;
   wire         tick = div_q >= tick_clocks - 32'd1;
 
-  // ------------------------------------------------------------------ walk
-  // w_*: the next visit, prepared ahead. Pipe cfg and out_list are read for (wp, wi).
-  logic [PIPE_W-1:0] wp_q;
-  logic [6:0]        wi_q;
-  logic              wp_valid_q;
-  logic              v_valid_q;                 // a prepared visit
-  logic [PIPE_W-1:0] v_pipe_q;
-  logic [EP_W-1:0]   v_ep_q;
-  logic              v_first_q, v_last_q;
-  inc_spec_pkg::pipe_cfg_t v_cfg_q;
+  // ------------------------------------------------------------------ the two walks
+  wire [EP_W-1:0]          sw_index, kw_index;
+  wire [11:0]              sw_out, kw_out;
+  wire                     sw_valid, kw_valid, fetch_s, fetch_k;
+  wire [EP_W-1:0]          sw_ep, kw_ep;
+  wire [PIPE_W-1:0]        sw_pipe, kw_pipe;
+  wire                     sw_first, sw_last, kw_first, kw_last;
+  inc_spec_pkg::pipe_cfg_t sw_cfg, kw_cfg;
 
-  wire               fetch_v;
-  wire               next_valid;
-  wire [PIPES-1:0]   next_onehot;
-  wire [PIPE_W-1:0]  next_idx;
-  wire               x_ack_fetch;
-  wire               prep      = wp_valid_q && !x_ack_fetch && (!v_valid_q || fetch_v);
-  wire               wi_last   = wi_q + 7'd1 == cfg.fan_out;
-  wire               next_load = next_valid && !x_ack_fetch && (!wp_valid_q || (prep && wi_last));
-  wire [11:0]        out_ep;
-
-  assign cfg_pipe = x_ack_fetch ? ack_pipe : wp_q;
-
-  inc_rr_arb #(.N(PIPES)) u_next (
-    .clk(clk), .rst(rst), .req(live), .advance(next_load),
-    .grant_valid(next_valid), .grant(next_onehot), .grant_idx(next_idx));
-
-  wire [EP_W-1:0] out_idx = cfg.out_base[EP_W-1:0] + EP_W'(wi_q);
-  inc_lutram #(.DATA_W(12), .DEPTH(ENDPOINTS), .R(2)) u_out_list (
+  inc_lutram #(.DATA_W(12), .DEPTH(ENDPOINTS), .R(3)) u_out_list (
     .clk(clk), .wr_en(out_wr), .wr_addr(out_wr_index[EP_W-1:0]), .wr_data(out_wr_ep),
-    .rd_addr({rd_index[EP_W-1:0], out_idx}), .rd_data({rd_out, out_ep}));
+    .rd_addr({rd_index[EP_W-1:0], kw_index, sw_index}), .rd_data({rd_out, kw_out, sw_out}));
+
+  inc_out_walk #(.ENDPOINTS(ENDPOINTS), .PIPES(PIPES)) u_send_walk (
+    .clk(clk), .rst(rst), .restart(init_pipe), .live(live),
+    .cfg_pipe(send_cfg_pipe), .cfg(send_cfg), .out_index(sw_index), .out_ep(sw_out),
+    .m_valid(sw_valid), .m_ready(fetch_s), .m_ep(sw_ep), .m_pipe(sw_pipe),
+    .m_first(sw_first), .m_last(sw_last), .m_cfg(sw_cfg));
+
+  inc_out_walk #(.ENDPOINTS(ENDPOINTS), .PIPES(PIPES)) u_keep_walk (
+    .clk(clk), .rst(rst), .restart(init_pipe), .live(live),
+    .cfg_pipe(keep_cfg_pipe), .cfg(keep_cfg), .out_index(kw_index), .out_ep(kw_out),
+    .m_valid(kw_valid), .m_ready(fetch_k), .m_ep(kw_ep), .m_pipe(kw_pipe),
+    .m_first(kw_first), .m_last(kw_last), .m_cfg(kw_cfg));
 
   // ------------------------------------------------------------------ operation
+  typedef enum logic [1:0] {X_ACK, X_SEND, X_KEEP} x_e;
   logic                    x_valid_q;           // execute stage
-  logic                    x_ack_q;
+  x_e                      x_q;
   logic [EP_W-1:0]         x_ep_q;
   logic [PIPE_W-1:0]       x_pipe_q;
   logic                    x_first_q, x_last_q;
   inc_spec_pkg::ep_tx_t    x_st_q;
+  logic                    x_out_q;             // the endpoint is an out
   logic [31:0]             x_deadline_q;
   inc_spec_pkg::pipe_cfg_t x_cfg_q;
   logic [23:0]             x_next_q;
+  wire x_is_ack  = x_valid_q && x_q == X_ACK;
+  wire x_is_send = x_valid_q && x_q == X_SEND;
+  wire x_is_keep = x_valid_q && x_q == X_KEEP;
 
-  // A visit that waits for room to send makes way for an ACK (an engine never holds its input
-  // because its output is full) and is taken up again after it: r_*.
+  // An out that may send but finds no room is parked, and goes first once there is room: so none
+  // starves. ACKs and timers go on meanwhile (an engine never holds its input because its output
+  // is full).
   logic                    r_valid_q;
   logic [EP_W-1:0]         r_ep_q;
   logic [PIPE_W-1:0]       r_pipe_q;
-  logic                    r_first_q, r_last_q;
   inc_spec_pkg::pipe_cfg_t r_cfg_q;
+  logic                    turn_q;              // 1: the keeping walk goes next
 
-  wire x_free      = !x_valid_q;
-  wire fetch_r     = x_free && !ack_valid && !hold && r_valid_q;
-  assign x_ack_fetch = x_free && ack_valid;
-  assign fetch_v     = x_free && !ack_valid && !hold && !r_valid_q && v_valid_q;
-  wire [EP_W-1:0]   f_ep   = x_ack_fetch ? ack_ep   : r_valid_q ? r_ep_q   : v_ep_q;
-  wire [PIPE_W-1:0] f_pipe = x_ack_fetch ? ack_pipe : r_valid_q ? r_pipe_q : v_pipe_q;
+  wire x_free    = !x_valid_q;
+  wire fetch_ack = x_free && ack_valid;
+  wire visit     = x_free && !ack_valid && !hold;
+  wire can_send  = r_valid_q ? job_ready : sw_valid;
+  wire pick_send = can_send && !(turn_q && kw_valid);
+  wire fetch_r   = visit && pick_send && r_valid_q;
+  assign fetch_s = visit && pick_send && !r_valid_q;
+  assign fetch_k = visit && !pick_send && kw_valid;
+  logic [EP_W-1:0]         f_ep;
+  logic [PIPE_W-1:0]       f_pipe;
+  inc_spec_pkg::pipe_cfg_t f_cfg;
+  always_comb begin
+    f_ep = kw_ep; f_pipe = kw_pipe; f_cfg = kw_cfg;
+    if (fetch_ack) begin
+      f_ep = ack_ep; f_pipe = ack_pipe; f_cfg = cfg;
+    end else if (fetch_r) begin
+      f_ep = r_ep_q; f_pipe = r_pipe_q; f_cfg = r_cfg_q;
+    end else if (fetch_s) begin
+      f_ep = sw_ep; f_pipe = sw_pipe; f_cfg = sw_cfg;
+    end
+  end
+  assign cfg_pipe = ack_pipe;
 
   wire                  wr_en;
   wire [EP_W-1:0]       wr_ep;
   inc_spec_pkg::ep_tx_t wr_st;
   wire [31:0]           wr_deadline;
-  wire [2*(ST_W+32)-1:0] st_rdata;
+  wire                  wr_out;
+  wire [2*(ST_W+33)-1:0] st_rdata;
 
-  inc_lutram #(.DATA_W(ST_W+32), .DEPTH(ENDPOINTS), .R(2)) u_state (
-    .clk(clk), .wr_en(wr_en), .wr_addr(wr_ep), .wr_data({wr_deadline, wr_st}),
+  inc_lutram #(.DATA_W(ST_W+33), .DEPTH(ENDPOINTS), .R(2)) u_state (
+    .clk(clk), .wr_en(wr_en), .wr_addr(wr_ep), .wr_data({wr_out, wr_deadline, wr_st}),
     .rd_addr({rd_index[EP_W-1:0], f_ep}), .rd_data(st_rdata));
-  assign rd_state = st_rdata[(ST_W+32) +: ST_W];
+  assign rd_state = st_rdata[(ST_W+33) +: ST_W];
 
   inc_spec_pkg::ep_tx_t a_st;
   logic [7:0]           a_verdict;
@@ -166,19 +191,17 @@ module inc_retransmission #(
 
   wire [31:0] overdue  = now_q - x_deadline_q;            // >= 0: the deadline has passed
   wire        expired  = !overdue[31];
-  wire        do_timer = x_valid_q && !x_ack_q && x_st_q.timer_armed && expired;
-  wire        do_rnr   = x_valid_q && !x_ack_q && x_st_q.rnr_wait && expired;
+  wire        do_timer = x_is_keep && x_st_q.timer_armed && expired;
+  wire        do_rnr   = x_is_keep && x_st_q.rnr_wait && expired;
   wire [23:0] sendable = x_next_q - x_st_q.cursor;        // > 0: results are waiting
   wire [23:0] fresh_d  = x_st_q.sent_max - x_st_q.cursor; // >= 0: sent before
   wire        resend   = !fresh_d[23];
-  wire        may_send = x_valid_q && !x_ack_q && !do_timer && !x_st_q.rnr_wait && !x_st_q.ep_error
+  wire        may_send = x_is_send && x_out_q && !x_st_q.rnr_wait && !x_st_q.ep_error
                          && !pipe_error[x_pipe_q] && live[x_pipe_q]
                          && !sendable[23] && sendable != 24'd0;
   wire        do_send  = may_send && job_ready;
   wire        out_of_tries = x_st_q.retries == x_cfg_q.retries;
 
-  wire x_done  = x_valid_q && (!may_send || job_ready);
-  wire x_abort = may_send && !job_ready && (ack_valid || hold);
   assign job_valid = may_send;
 
   wire [23:0] slot_send = inc_pkg::slot_of(x_st_q.cursor, x_cfg_q.n_log2);
@@ -190,7 +213,7 @@ module inc_retransmission #(
   end
 
   // one tick more than asked: the current one is partly over, and early is forbidden
-  wire [3:0]  tries      = x_ack_q ? a_st.retries : x_st_q.retries;
+  wire [3:0]  tries      = x_is_ack ? a_st.retries : x_st_q.retries;
   wire [3:0]  tries_max  = {1'b0, x_cfg_q.backoff_max};
   wire [3:0]  doublings  = tries > tries_max ? tries_max : tries;
   wire [31:0] timeout_at = now_q + 32'd1 + (32'(x_cfg_q.timeout) << doublings);
@@ -203,8 +226,8 @@ module inc_retransmission #(
     x_st_d       = x_st_q;
     x_deadline_d = x_deadline_q;
     x_change     = 1'b0;
-    if (x_ack_q) begin
-      x_change = x_valid_q && a_verdict == inc_spec_pkg::VERDICT_OK;
+    if (x_is_ack) begin
+      x_change = a_verdict == inc_spec_pkg::VERDICT_OK;
       x_st_d   = a_st;
       if (a_restart) x_deadline_d = timeout_at;
       if (a_rnr)     x_deadline_d = rnr_at;
@@ -243,8 +266,9 @@ module inc_retransmission #(
   assign wr_ep       = init_ep ? init_ep_index : x_ep_q;
   assign wr_st       = init_ep ? init_st : x_st_d;
   assign wr_deadline = x_deadline_d;
+  assign wr_out      = init_ep ? init_ep_out : x_out_q;
 
-  assign ack_done    = x_valid_q && x_ack_q;
+  assign ack_done    = x_is_ack;
   assign ack_verdict = a_verdict;
   assign err_valid   = x_change && x_st_d.ep_error && !x_st_q.ep_error;
   assign err_pipe    = x_pipe_q;
@@ -257,7 +281,7 @@ module inc_retransmission #(
   assign fault_got    = do_timer ? 32'(x_st_q.retries) + 32'd1 : 32'(ack_syndrome);
   assign fault_wanted = do_timer ? 32'(x_cfg_q.retries) : 32'h0000_001f;
 
-  wire a_ok = x_valid_q && x_ack_q && a_verdict == inc_spec_pkg::VERDICT_OK;
+  wire a_ok = x_is_ack && a_verdict == inc_spec_pkg::VERDICT_OK;
   always_comb begin
     stat_event = '0;
     stat_event[inc_spec_pkg::EVENT_RX_ACK]     = a_ok && ack_syndrome[7:5] == 3'b000;
@@ -273,12 +297,13 @@ module inc_retransmission #(
 
   // ------------------------------------------------------------------ minimum of a walk
   logic [23:0] min_q;
-  logic        min_ok_q;                        // the walk began at the first out
+  logic        min_ok_q;                        // all since the first of its pipe are outs
   wire  [23:0] past     = x_st_q.last_acked + 24'd1;
   wire  [23:0] below    = past - min_q;         // < 0: a new minimum
-  wire         take_min = x_done && !x_ack_q;
+  wire         take_min = x_is_keep;
   wire  [23:0] min_d    = (x_first_q || below[23]) ? past : min_q;
-  assign min_valid = take_min && x_last_q && (x_first_q || min_ok_q) && live[x_pipe_q];
+  wire         min_ok   = (x_first_q || min_ok_q) && x_out_q;
+  assign min_valid = take_min && x_last_q && min_ok && live[x_pipe_q];
   assign min_pipe  = x_pipe_q;
   assign min_psn   = min_d;
 
@@ -286,63 +311,39 @@ module inc_retransmission #(
     div_q <= tick ? 32'd0 : div_q + 32'd1;
     if (tick) now_q <= now_q + 32'd1;
 
-    if (fetch_v) v_valid_q <= 1'b0;
+    x_valid_q <= fetch_ack || fetch_r || fetch_s || fetch_k;
+    if (fetch_ack || fetch_r || fetch_s || fetch_k) begin
+      x_q       <= fetch_ack ? X_ACK : fetch_k ? X_KEEP : X_SEND;
+      x_ep_q    <= f_ep;
+      x_pipe_q  <= f_pipe;
+      x_first_q <= kw_first;
+      x_last_q  <= kw_last;
+      {x_out_q, x_deadline_q, x_st_q} <= st_rdata[ST_W+32:0];
+      x_cfg_q   <= f_cfg;
+      x_next_q  <= next_send[24*f_pipe +: 24];
+    end
+    if (fetch_s || fetch_r) turn_q <= 1'b1;
+    if (fetch_k)            turn_q <= 1'b0;
     if (fetch_r) r_valid_q <= 1'b0;
-    if (prep) begin
-      v_valid_q <= 1'b1;
-      v_pipe_q  <= wp_q;
-      v_ep_q    <= out_ep[EP_W-1:0];
-      v_first_q <= wi_q == 7'd0;
-      v_last_q  <= wi_last;
-      v_cfg_q   <= cfg;
-      wi_q      <= wi_last ? 7'd0 : wi_q + 7'd1;
-      if (wi_last) wp_valid_q <= 1'b0;
-    end
-    if (next_load) begin
-      wp_valid_q <= 1'b1;
-      wp_q       <= next_idx;
-      wi_q       <= 7'd0;
-    end
-    if (wp_valid_q && !live[wp_q]) wp_valid_q <= 1'b0;
-
-    if (x_done) x_valid_q <= 1'b0;
-    if (x_abort) begin
-      x_valid_q <= 1'b0;
+    if (may_send && !job_ready) begin
       r_valid_q <= 1'b1;
       r_ep_q    <= x_ep_q;
       r_pipe_q  <= x_pipe_q;
-      r_first_q <= x_first_q;
-      r_last_q  <= x_last_q;
       r_cfg_q   <= x_cfg_q;
-    end
-    if (x_ack_fetch || fetch_v || fetch_r) begin
-      x_valid_q <= 1'b1;
-      x_ack_q   <= x_ack_fetch;
-      x_ep_q    <= f_ep;
-      x_pipe_q  <= f_pipe;
-      x_first_q <= r_valid_q ? r_first_q : v_first_q;
-      x_last_q  <= r_valid_q ? r_last_q  : v_last_q;
-      {x_deadline_q, x_st_q} <= st_rdata[ST_W+31:0];
-      x_cfg_q   <= x_ack_fetch ? cfg : r_valid_q ? r_cfg_q : v_cfg_q;
-      x_next_q  <= next_send[24*f_pipe +: 24];
     end
     if (take_min) begin
       min_q    <= min_d;
-      min_ok_q <= x_first_q || min_ok_q;
-      if (x_last_q) min_ok_q <= 1'b0;
+      min_ok_q <= min_ok && !x_last_q;
     end
 
     if (init_pipe) begin
-      wp_valid_q <= 1'b0;
-      v_valid_q  <= 1'b0;
       r_valid_q  <= 1'b0;
       min_ok_q   <= 1'b0;
     end
     if (rst) begin
       now_q      <= '0;
       div_q      <= '0;
-      wp_valid_q <= 1'b0;
-      v_valid_q  <= 1'b0;
+      turn_q     <= 1'b0;
       x_valid_q  <= 1'b0;
       r_valid_q  <= 1'b0;
       min_ok_q   <= 1'b0;
@@ -350,14 +351,14 @@ module inc_retransmission #(
   end
 
   // ------------------------------------------------------------------ retirement
-  assign ret_valid = x_valid_q && (x_ack_q || x_change);
+  assign ret_valid = x_is_ack || x_change;
   always_comb begin
     ret_rec          = '0;
     ret_rec.pipe_id  = 32'(x_pipe_q);
     ret_rec.endpoint = 32'(x_ep_q);
     ret_rec.verdict  = 32'(inc_spec_pkg::VERDICT_OK);
     ret_rec.groups   = 32'd2;
-    if (x_ack_q) begin
+    if (x_is_ack) begin
       ret_rec.cause   = ack_syndrome[7:5] == 3'b000 ? 32'(inc_spec_pkg::CAUSE_ACK)
                                                     : 32'(inc_spec_pkg::CAUSE_NAK);
       ret_rec.verdict = 32'(a_verdict);
@@ -383,8 +384,8 @@ module inc_retransmission #(
     ret_rec.ep_error    = 32'(x_st_d.ep_error);
   end
 
-  wire unused_ok = &{1'b0, rd_index, st_rdata, overdue, fresh_d, below, next_onehot, cfg, v_cfg_q,
-                     x_cfg_q, out_ep, out_wr_index};
+  wire unused_ok = &{1'b0, rd_index, st_rdata, overdue, fresh_d, below, cfg, x_cfg_q, sw_first,
+                     sw_last, out_wr_index};
 
 endmodule
 
