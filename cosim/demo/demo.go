@@ -241,7 +241,7 @@ func (d runner) demo(ctx context.Context, o Options) (_ *Report, err error) {
 		}
 		if err != nil {
 			err = fmt.Errorf("demo: part %s: %w", p.name, err)
-			if errors.Is(err, run.ErrDifference) && got != nil {
+			if ctx.Err() == nil && errors.Is(err, run.ErrDifference) && got != nil {
 				rep.Difference = err.Error()
 				rep.finish(o.Seed, latencies, time.Since(start))
 				return rep, errors.Join(err, rep.write(file("report.json")))
