@@ -1,7 +1,7 @@
 // DPI-C functions of the transactors: they adapt types, return at once and keep nothing between
 // calls. The first argument of each is the handle, the address of the test bench's inc::Instance.
 //
-//   inc_dpi_param        a setting of the run (inc_tb_params.svh)
+//   inc_dpi_param        a setting of the run (inc_tb_pkg.sv)
 //   inc_dpi_step_source  reports that the last beat given was accepted, and, if one is wanted, gives
 //                        the next beat that is due; returns whether it gave one
 //   inc_dpi_take_beat    takes a beat accepted on an output stream

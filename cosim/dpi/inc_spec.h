@@ -3,7 +3,7 @@
 #define INC_SPEC_H
 
 #define INC_SPEC_VERSION 1u
-#define INC_SPEC_HASH 0xaacb1540u
+#define INC_SPEC_HASH 0x1fa9c503u
 
 #define INC_ROCE_UDP_PORT 4791u /* UDP destination port that alone makes a frame RoCEv2 (IBTA A17) */
 #define INC_PSN_W 24u /* bits of a PSN, MSN and QPN (IBTA 9.2) */
@@ -308,11 +308,12 @@ enum inc_message {
 #define INC_MSG_REG_RSP_DATA 4u
 #define INC_MSG_REG_RSP_RESP 8u
 
-/* reached, from sim: everything before `clock` has been sent; busy beats so far */
-#define INC_MSG_REACHED_BYTES 24u
+/* reached, from sim: everything before `clock` has been sent; clocks so far with a beat taken on s_axis_rx, on m_axis_tx, on either */
+#define INC_MSG_REACHED_BYTES 32u
 #define INC_MSG_REACHED_CLOCK 0u /* u64 */
 #define INC_MSG_REACHED_RX_BUSY 8u /* u64 */
 #define INC_MSG_REACHED_TX_BUSY 16u /* u64 */
+#define INC_MSG_REACHED_BUSY 24u /* u64 */
 
 /* fault, from sim: assertion or internal error text, sim ends */
 #define INC_MSG_FAULT_BYTES 0u /* then raw bytes to the end */

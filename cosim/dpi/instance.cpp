@@ -168,6 +168,7 @@ bool Instance::step_source(bool accepted, bool want, uint32_t* data, uint32_t* k
     if (accepted_ == f.header_end) header_ = clock;
     accepted_++;
     rx_busy++;
+    count_busy();
     if (accepted_ * beat_bytes_ == f.words.size() * 4) {
       if (settings.capture) {
         link_->begin(INC_MESSAGE_FRAME_ACK);
@@ -203,7 +204,10 @@ void Instance::take_beat(unsigned stream, const uint32_t* data, const uint32_t* 
                          bool user, uint8_t port) {
   Output& o = outputs_[stream & 1u];
   if (o.bytes.empty()) o.first = clock;
-  if (stream == 0) tx_busy++;
+  if (stream == 0) {
+    tx_busy++;
+    count_busy();
+  }
   size_t size = beat_bytes_;
   if (last) {  // tkeep is contiguous: the sink has checked
     size = 0;
@@ -223,6 +227,12 @@ void Instance::take_beat(unsigned stream, const uint32_t* data, const uint32_t* 
   link_->put_bytes(o.bytes.data(), o.bytes.size());
   link_->end();
   o.bytes.clear();
+}
+
+void Instance::count_busy() {
+  if (busy_clock_ == clock) return;
+  busy_clock_ = clock;
+  busy++;
 }
 
 bool Instance::next_access(bool* is_write, uint32_t* addr, uint32_t* data) {
@@ -269,6 +279,7 @@ void Instance::report_reached() {
   link_->put64(clock);
   link_->put64(rx_busy);
   link_->put64(tx_busy);
+  link_->put64(busy);
   link_->end();
 }
 

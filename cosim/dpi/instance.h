@@ -13,7 +13,7 @@
 
 namespace inc {
 
-// Numbers of inc_dpi_param, as in cosim/tb/inc_tb_params.svh.
+// Numbers of inc_dpi_param, as in cosim/tb/inc_tb_pkg.sv.
 enum Param {
   kParamSeed = 0,
   kParamPacing = 1,
@@ -49,6 +49,7 @@ class Instance {
   uint64_t horizon = 0;  // granted: clocks below it may run
   uint64_t rx_busy = 0;  // beats accepted on s_axis_rx
   uint64_t tx_busy = 0;  // beats accepted on m_axis_tx
+  uint64_t busy = 0;     // clocks with a beat accepted on either
   bool finished = false;
   uint32_t finish_code = 0;
 
@@ -89,6 +90,7 @@ class Instance {
     uint64_t first = 0;
   };
 
+  void count_busy();
   bool take_welcome(const Message& message);
   void take_frame(const Message& message);
   void flush_records();
@@ -96,6 +98,7 @@ class Instance {
   Link* link_;
   size_t beat_bytes_;
   bool welcomed_ = false;
+  uint64_t busy_clock_ = ~uint64_t{0};  // the last one counted in busy
   std::string error_;
 
   std::deque<Frame> frames_;  // front: being driven, or next

@@ -34,7 +34,7 @@ func messages() []spec.Message {
 		&spec.FrameAck{Frame: 11, First: 1 << 39, Header: 1<<39 + 1, Last: 1<<39 + 2},
 		&spec.Retire{Count: 3, Bytes: records},
 		&spec.RegRsp{ID: 9, Data: 1, Resp: 2},
-		&spec.Reached{Clock: 12, RxBusy: 13, TxBusy: 14},
+		&spec.Reached{Clock: 12, RxBusy: 13, TxBusy: 14, Busy: 15},
 		&spec.Fault{Bytes: []byte("why")},
 	}
 }

@@ -69,7 +69,9 @@ func Bench(ctx context.Context, o BenchOptions) (*BenchReport, error) {
 		p := rep.traffic
 		say(o.Progress, "checked %d/%d: %d clocks in %.2f s", i+1, benchRuns, p.clocks, p.wallS)
 		out.CheckedClocksPerS = max(out.CheckedClocksPerS, float64(p.clocks)/p.wallS)
-		out.Clocks, out.Busy = p.clocks, float64(p.busy)/float64(p.clocks)
+		out.Clocks = p.clocks
+		part := func(n uint64) float64 { return float64(n) / float64(p.clocks) }
+		out.Busy, out.RxBusy, out.TxBusy = part(p.busy), part(p.rx), part(p.tx)
 		clocks, wall, err := benchBare(ctx, ro.Sim, record)
 		if err != nil {
 			return nil, err

@@ -145,14 +145,14 @@ func simulate(ctx context.Context, o *Options, rep *Report, record io.Writer, n 
 	l := newLoop(o, r, n, rep)
 	l.doneBy = doneBy
 	rep.TrafficFrom = l.base
-	rx, tx := r.last.RxBusy, r.last.TxBusy
+	before := *r.last
 	if err := l.run(ctx, done); err != nil {
 		rep.take(r.board)
 		rep.Clocks = r.engine.Clock()
 		return err
 	}
-	rep.traffic = phase{clocks: r.engine.Clock() - l.base, busy: max(r.last.RxBusy-rx, r.last.TxBusy-tx),
-		wallS: time.Since(l.started).Seconds()}
+	rep.traffic = phase{clocks: r.engine.Clock() - l.base, rx: r.last.RxBusy - before.RxBusy, tx: r.last.TxBusy - before.TxBusy,
+		busy: r.last.Busy - before.Busy, wallS: time.Since(l.started).Seconds()}
 	return r.finish(ctx, rep)
 }
 

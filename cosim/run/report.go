@@ -53,7 +53,8 @@ type Report struct {
 
 // phase is the part of a run from the end of the engine's set-up to the last frame.
 type phase struct {
-	clocks, busy uint64 // busy: on the busier of the two sides
+	clocks       uint64
+	rx, tx, busy uint64 // clocks with a beat on s_axis_rx, on m_axis_tx, on either
 	wallS        float64
 }
 
@@ -131,8 +132,10 @@ type BenchReport struct {
 	CheckedClocksPerS float64 `json:"checked_clocks_per_s"`
 	Ratio             float64 `json:"ratio"`
 	Clocks            uint64  `json:"clocks"`
-	Busy              float64 `json:"busy"` // part of the clocks with a beat on the busier of the two sides
-	Runs              int     `json:"runs"` // of each kind; the fastest counts
+	Busy              float64 `json:"busy"`    // part of the clocks with a beat on s_axis_rx or m_axis_tx
+	RxBusy            float64 `json:"rx_busy"` // on s_axis_rx
+	TxBusy            float64 `json:"tx_busy"` // on m_axis_tx
+	Runs              int     `json:"runs"`    // of each kind; the fastest counts
 	Seed              uint64  `json:"seed"`
 }
 
@@ -140,8 +143,8 @@ type BenchReport struct {
 func (r *BenchReport) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "data path\t%d bits\n", r.DataW)
-	fmt.Fprintf(t, "run\t%d clocks, %.1f %% of them busy, seed %d; the fastest of %d runs of each kind\n", r.Clocks, 100*r.Busy,
-		r.Seed, r.Runs)
+	fmt.Fprintf(t, "run\t%d clocks, %.1f %% of them busy (in %.1f %%, out %.1f %%), seed %d; the fastest of %d runs of each kind\n",
+		r.Clocks, 100*r.Busy, 100*r.RxBusy, 100*r.TxBusy, r.Seed, r.Runs)
 	fmt.Fprintf(t, "bare\t%.0f clocks/s\n", r.BareClocksPerS)
 	fmt.Fprintf(t, "checked\t%.0f clocks/s\n", r.CheckedClocksPerS)
 	fmt.Fprintf(t, "ratio\t%.2f\n", r.Ratio)

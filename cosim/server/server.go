@@ -77,12 +77,13 @@ type Window struct {
 	Frames   []spec.FrameOut // in the order of their last beats
 	RxBusy   uint64          // beats accepted on s_axis_rx since reset
 	TxBusy   uint64          // beats accepted on m_axis_tx since reset
+	Busy     uint64          // clocks since reset with a beat accepted on either
 
 	regs []spec.RegRsp
 }
 
 func (w *Window) add(next *Window) {
-	w.Clock, w.RxBusy, w.TxBusy = next.Clock, next.RxBusy, next.TxBusy
+	w.Clock, w.RxBusy, w.TxBusy, w.Busy = next.Clock, next.RxBusy, next.TxBusy, next.Busy
 	w.Accepted = append(w.Accepted, next.Accepted...)
 	w.Records = append(w.Records, next.Records...)
 	w.Frames = append(w.Frames, next.Frames...)
@@ -289,7 +290,7 @@ func (e *Engine) read() {
 		case *spec.RegRsp:
 			w.regs = append(w.regs, *m)
 		case *spec.Reached:
-			w.Clock, w.RxBusy, w.TxBusy = m.Clock, m.RxBusy, m.TxBusy
+			w.Clock, w.RxBusy, w.TxBusy, w.Busy = m.Clock, m.RxBusy, m.TxBusy, m.Busy
 			e.windows <- w
 			w = &Window{}
 		case *spec.Fault:

@@ -32,9 +32,6 @@ module inc_axis_sink #(
     input bit [DATA_W-1:0] data, input bit [DATA_W/8-1:0] keep,
     input bit last, input bit user, input byte tport);
 
-  `include "inc_tb_params.svh"
-  `include "inc_tb_random.svh"
-
   localparam int KEEP_W = DATA_W / 8;
 
   logic [31:0]         random_q;
@@ -48,7 +45,7 @@ module inc_axis_sink #(
   logic [7:0]          port_q;      // port of the frame's first beat
 
   always_ff @(posedge clk) begin
-    random_q      <= xorshift32(random_q);
+    random_q      <= inc_tb_pkg::xorshift32(random_q);
     s_axis_tready <= random_q >= stall_below_q;
 
     stalled_q <= s_axis_tvalid && !s_axis_tready;
@@ -70,10 +67,10 @@ module inc_axis_sink #(
       s_axis_tready <= 1'b0;
       stalled_q     <= 1'b0;
       inside_q      <= 1'b0;
-      random_q      <= seed32(inc_dpi_param(handle, PARAM_SEED), 32'h0000_0100 + STREAM);
-      stall_below_q <= ppm_to_threshold(inc_dpi_param(handle,
-        (STREAM == 0) ? PARAM_BACKPRESSURE_PPM : PARAM_BYPASS_PPM));
-      capture_q     <= inc_dpi_param(handle, PARAM_CAPTURE) != 0;
+      random_q      <= inc_tb_pkg::seed32(inc_dpi_param(handle, inc_tb_pkg::PARAM_SEED), 32'h0000_0100 + STREAM);
+      stall_below_q <= inc_tb_pkg::ppm_to_threshold(inc_dpi_param(handle,
+        (STREAM == 0) ? inc_tb_pkg::PARAM_BACKPRESSURE_PPM : inc_tb_pkg::PARAM_BYPASS_PPM));
+      capture_q     <= inc_dpi_param(handle, inc_tb_pkg::PARAM_CAPTURE) != 0;
     end
   end
 

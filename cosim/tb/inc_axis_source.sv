@@ -33,12 +33,6 @@ module inc_axis_source #(
     output bit [DATA_W-1:0] data, output bit [DATA_W/8-1:0] keep,
     output bit last, output bit user, output byte tid);
 
-  `include "inc_tb_params.svh"
-  `include "inc_tb_random.svh"
-
-  localparam bit [31:0] GAP   = 32'd1;
-  localparam bit [31:0] BURST = 32'd2;
-
   logic [31:0] random_q;
   logic [31:0] idle_below_q;  // a draw below this idles; 2^32 is one
   logic [31:0] pacing_q;
@@ -58,7 +52,7 @@ module inc_axis_source #(
   // work variables; only the outputs and the registers are non-blocking.
   /* verilator lint_off BLKSEQ */
   always_ff @(posedge clk) begin
-    random_q <= xorshift32(random_q);
+    random_q <= inc_tb_pkg::xorshift32(random_q);
     accepted = m_axis_tvalid && m_axis_tready;
     if (pause_q != 0) begin
       pause_q <= pause_q - 9'd1;
@@ -66,11 +60,11 @@ module inc_axis_source #(
     want = pause_q == 0 && random_q >= idle_below_q;
     if (accepted && m_axis_tlast) begin
       frame_q <= frame_q + 3'd1;
-      if (pacing_q == GAP && random_q[19:16] != 0) begin
+      if (pacing_q == inc_tb_pkg::PACING_GAP && random_q[19:16] != 0) begin
         pause_q <= {5'd0, random_q[19:16]};
         want = 1'b0;
       end
-      if (pacing_q == BURST && frame_q == 3'd7 && random_q[24:16] != 0) begin
+      if (pacing_q == inc_tb_pkg::PACING_BURST && frame_q == 3'd7 && random_q[24:16] != 0) begin
         pause_q <= random_q[24:16];
         want = 1'b0;
       end
@@ -90,9 +84,9 @@ module inc_axis_source #(
       m_axis_tvalid <= 1'b0;
       frame_q       <= 3'd0;
       pause_q       <= 9'd0;
-      random_q      <= seed32(inc_dpi_param(handle, PARAM_SEED), 32'h0000_0001);
-      idle_below_q  <= ppm_to_threshold(inc_dpi_param(handle, PARAM_IDLE_PPM));
-      pacing_q      <= 32'(inc_dpi_param(handle, PARAM_PACING));
+      random_q      <= inc_tb_pkg::seed32(inc_dpi_param(handle, inc_tb_pkg::PARAM_SEED), 32'h0000_0001);
+      idle_below_q  <= inc_tb_pkg::ppm_to_threshold(inc_dpi_param(handle, inc_tb_pkg::PARAM_IDLE_PPM));
+      pacing_q      <= 32'(inc_dpi_param(handle, inc_tb_pkg::PARAM_PACING));
     end
   end
   /* verilator lint_on BLKSEQ */

@@ -23,7 +23,6 @@ module inc_probe #(
   import "DPI-C" function void inc_dpi_retire(
     input longint handle, input int words, input bit [RECORD_W-1:0] data);
 
-  `include "inc_tb_params.svh"
 
   logic enabled_q;
 
@@ -33,7 +32,7 @@ module inc_probe #(
       if (rx_valid) inc_dpi_retire(handle, RECORD_W / 32, rx_record);
     end
     if (rst) begin
-      enabled_q <= inc_dpi_param(handle, PARAM_PROBE) != 0;
+      enabled_q <= inc_dpi_param(handle, inc_tb_pkg::PARAM_PROBE) != 0;
     end
   end
 

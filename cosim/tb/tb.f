@@ -1,5 +1,5 @@
 // Test bench of the engine, around whatever module is called inc_engine.
-+incdir+.
+inc_tb_pkg.sv
 inc_axis_source.sv
 inc_axis_sink.sv
 inc_axil_master.sv

@@ -12,7 +12,7 @@ const Version = 1
 
 // SpecHash tells whether two ends of a link were generated from the same spec. It covers names, values and
 // order, not the documentation.
-const SpecHash uint32 = 0xaacb1540
+const SpecHash uint32 = 0x1fa9c503
 
 // RoCEUDPPort: UDP destination port that alone makes a frame RoCEv2 (IBTA A17).
 const RoCEUDPPort = 0x12b7
@@ -1818,7 +1818,7 @@ const (
 	MessageFrameAck MessageID = 8  // frame number on s_axis_rx was accepted: clocks of its first beat, of the beat that ends its headers, of its last beat
 	MessageRetire   MessageID = 9  // count records, packed
 	MessageRegRsp   MessageID = 10 // answer to an earlier request
-	MessageReached  MessageID = 11 // everything before `clock` has been sent; busy beats so far
+	MessageReached  MessageID = 11 // everything before `clock` has been sent; clocks so far with a beat taken on s_axis_rx, on m_axis_tx, on either
 	MessageFault    MessageID = 12 // assertion or internal error text, sim ends
 )
 
@@ -2216,11 +2216,12 @@ func (m *RegRsp) DecodeBody(b []byte) error {
 	return nil
 }
 
-// Reached is a message from the sim to the server: everything before `clock` has been sent; busy beats so far.
+// Reached is a message from the sim to the server: everything before `clock` has been sent; clocks so far with a beat taken on s_axis_rx, on m_axis_tx, on either.
 type Reached struct {
 	Clock  uint64
 	RxBusy uint64
 	TxBusy uint64
+	Busy   uint64
 }
 
 // MessageID is MessageReached.
@@ -2231,17 +2232,19 @@ func (m *Reached) AppendBody(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, m.Clock)
 	b = binary.LittleEndian.AppendUint64(b, m.RxBusy)
 	b = binary.LittleEndian.AppendUint64(b, m.TxBusy)
+	b = binary.LittleEndian.AppendUint64(b, m.Busy)
 	return b
 }
 
 // DecodeBody reads the message without its length and type.
 func (m *Reached) DecodeBody(b []byte) error {
-	if err := bodyLength(MessageReached, len(b), 24, false); err != nil {
+	if err := bodyLength(MessageReached, len(b), 32, false); err != nil {
 		return err
 	}
 	m.Clock = binary.LittleEndian.Uint64(b[0:])
 	m.RxBusy = binary.LittleEndian.Uint64(b[8:])
 	m.TxBusy = binary.LittleEndian.Uint64(b[16:])
+	m.Busy = binary.LittleEndian.Uint64(b[24:])
 	return nil
 }
 

@@ -92,6 +92,9 @@ module inc_engine #(
   assign m_axis_bypass_tid   = m_axis_tx_tdest;
   assign irq = 1'b0;
 
+  wire unused_ok = &{1'b0, s_axil_awprot, s_axil_arprot, s_axil_wstrb, s_axil_awaddr[1:0], s_axil_araddr[1:0],
+                     PORTS[0], ENDPOINTS[0], PIPES[0], POOL_KB[0]};
+
   assign s_axil_awready = s_axil_awvalid && s_axil_wvalid && !s_axil_bvalid;
   assign s_axil_wready  = s_axil_awready;
   assign s_axil_arready = !s_axil_rvalid;
