@@ -35,7 +35,7 @@ func cosimCommand() *cobra.Command {
 		Short: "Run the Verilog engine and hold every byte and state of it to the golden model",
 		Example: `  epic cosim run --ranks 4 --bytes 65536
   epic cosim replay --config group.yaml rank0.pcap rank1.pcap`,
-	}, cosimRun(), cosimReplay())
+	}, cosimRun(), cosimReplay(), cosimFuzz())
 }
 
 func benchCommand() *cobra.Command {
@@ -65,34 +65,78 @@ report has it, and --seed repeats the run to the byte.`,
 	f := c.Flags()
 	f.SortFlags = false
 	shapeFlags(f, &shape)
-	names := map[string]bool{}
-	f.VisitAll(func(f *pflag.Flag) { names[f.Name] = true })
+	names := shapeNames(f)
 	f.IntVar(&s.options.Bytes, "bytes", 64<<10, "bytes of each rank's vector, a multiple of 4")
 	f.IntVar(&s.options.Barriers, "barriers", 0, "Barriers one after the other, 16 if absent; of --collective barrier alone")
 	f.StringArrayVar(&s.inputs, "input", nil, "file with the vector of a rank; once for each rank, in their order, instead of --bytes")
 	s.add(c, "group.yaml to run instead of a generated group")
 	completeShape(c)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		var err error
-		if s.config == "" {
-			s.options.Group, err = group.Generate(shape)
-		} else {
-			f.Visit(func(f *pflag.Flag) {
-				if names[f.Name] && err == nil {
-					err = fmt.Errorf("--%s: contradicts --config, want one of them: the file says it", f.Name)
-				}
-			})
-			if err == nil {
-				s.options.Group, err = group.Load(s.config)
-			}
-		}
-		if err != nil {
+		if err := s.group(f, shape, names); err != nil {
 			return err
 		}
 		if f.Changed("bytes") && s.options.Group.Collective == "barrier" {
 			return errors.New("--bytes: contradicts the collective barrier, which has no vectors (--barriers says how many)")
 		}
 		return s.run(cmd, run.Run)
+	}
+	return c
+}
+
+// group makes the group of the shape flags, or loads that of --config, with which they do not go.
+func (s *simFlags) group(f *pflag.FlagSet, shape group.Options, names map[string]bool) (err error) {
+	if s.config == "" {
+		s.options.Group, err = group.Generate(shape)
+		return err
+	}
+	f.Visit(func(f *pflag.Flag) {
+		if names[f.Name] && err == nil {
+			err = fmt.Errorf("--%s: contradicts --config, want one of them: the file says it", f.Name)
+		}
+	})
+	if err == nil {
+		s.options.Group, err = group.Load(s.config)
+	}
+	return err
+}
+
+func shapeNames(f *pflag.FlagSet) map[string]bool {
+	names := map[string]bool{}
+	f.VisitAll(func(f *pflag.Flag) { names[f.Name] = true })
+	return names
+}
+
+func cosimFuzz() *cobra.Command {
+	shape := group.DefaultOptions()
+	shape.ClocksPerTick, shape.TimeoutTicks, shape.Slots, shape.MTU, shape.PSN0 = 8, 60, 8, 256, 0xfffffa
+	var s simFlags
+	var lives, frames int
+	c := &cobra.Command{
+		Use:   "fuzz",
+		Short: "Play an adversary against the engine",
+		Long: `Fuzz drives random frames into the Verilog engine: near every boundary of its windows, with every field
+spoiled in turn, and foreign ones. No host answers; every record, frame, counter and table must be what
+the golden model makes of the same frames. A life ends with an error of the engine's pipes, after
+which its tables are written again. Without --seed the seed is random; --seed repeats the run.`,
+		Example: `  epic cosim fuzz --data-w 64 --seed 1
+  epic cosim fuzz --collective reduce --ranks 3 --bypass-backpressure 0.9`,
+		Args: noArgs,
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	shapeFlags(f, &shape)
+	names := shapeNames(f)
+	f.IntVar(&frames, "frames", 1000, "frames of a life")
+	f.IntVar(&lives, "lives", 3, "lives of the engine")
+	s.add(c, "group.yaml to take instead of a generated group")
+	completeShape(c)
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := s.group(f, shape, names); err != nil {
+			return err
+		}
+		return s.run(cmd, func(ctx context.Context, o run.Options) (*run.Report, error) {
+			return run.Fuzz(ctx, run.FuzzOptions{Options: o, Frames: frames, Lives: lives})
+		})
 	}
 	return c
 }
@@ -175,6 +219,7 @@ func (s *simFlags) add(c *cobra.Command, config string) {
 	f.StringVar(&o.Trace, "trace", "", "FST file to write, with the engine's signals")
 	f.Uint64Var(&o.TraceFrom, "trace-from", 0, "first clock of --trace")
 	f.Uint64Var(&o.TraceTo, "trace-to", 0, "clock before which --trace ends; 0: the end of the run")
+	f.BoolVar(&o.Once, "once", false, "after a difference, do not run again to trace it")
 	f.StringVar(&s.report, "report", "", "file to write, with the report as JSON")
 	jsonFlag(c, &s.asJSON)
 	markYAML(c)

@@ -55,6 +55,8 @@ type Options struct {
 	Trace   string   // FST file; empty: only of a difference
 	// TraceFrom and TraceTo are the clocks traced; TraceTo 0: to the end.
 	TraceFrom, TraceTo uint64
+
+	Once bool // do not run again with a trace after a difference
 }
 
 // fill sets what was left empty.
@@ -154,14 +156,19 @@ func (r *rtl) program(ctx context.Context, o *Options, cfg engine.Config) (err e
 
 // drive hands a frame to the engine, not to be offered before clock `at`.
 func (r *rtl) drive(at uint64, port int, frame []byte) error {
-	n, err := r.engine.Drive(at, port, frame, false)
+	return r.driveMAC(at, port, frame, false)
+}
+
+// driveMAC is drive of a frame in which the MAC may have seen an error.
+func (r *rtl) driveMAC(at uint64, port int, frame []byte, macError bool) error {
+	n, err := r.engine.Drive(at, port, frame, macError)
 	if err != nil {
 		return err
 	}
 	if n == 0 {
 		r.firstNs = r.ns(at)
 	}
-	r.board.Drive(at, port, frame, false)
+	r.board.Drive(at, port, frame, macError)
 	if r.capture != nil {
 		return r.capture.write(&scoreboard.Frame{Clock: at, Number: n, Stream: scoreboard.In, Port: port, Bytes: frame})
 	}
@@ -257,6 +264,9 @@ func explain(ctx context.Context, o Options, try attempt) (*Report, error) {
 	}
 	rep.Mismatches++
 	rep.Difference = diff.Error()
+	if o.Once {
+		return rep, fmt.Errorf("%w: %w", ErrDifference, diff)
+	}
 	if werr := os.MkdirAll(o.OutDir, 0o755); werr != nil {
 		return rep, errors.Join(fmt.Errorf("%w: %w", ErrDifference, diff), werr)
 	}

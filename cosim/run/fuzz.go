@@ -1,0 +1,481 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/epic-inc/epic/driver/table"
+	"github.com/epic-inc/epic/golden/engine"
+	"github.com/epic-inc/epic/golden/psn"
+	"github.com/epic-inc/epic/golden/roce"
+	"github.com/epic-inc/epic/golden/spec"
+)
+
+// FuzzOptions of Fuzz. What Options says of vectors and expectations does not count.
+type FuzzOptions struct {
+	Options
+	Frames int // of one life
+	Lives  int // the engine's pipes are driven into error and bound again so often
+}
+
+// Fuzz plays an adversary against the RTL engine alone: frames near every boundary of its windows (gaps,
+// duplicates, what is behind and beyond, ACKs and NAKs of nothing), with every field spoiled in turn, and
+// foreign ones between them. There are no hosts and no results: only golden says what must happen.
+//
+// A life is Frames frames, then an error of a kind that the seed chooses (contributions that do not agree,
+// a fatal NAK, an out that stays silent), a few frames into the broken pipes, and the comparison of counters
+// and tables. The next life begins with the same entries written again, on the slots that the last one left.
+func Fuzz(ctx context.Context, o FuzzOptions) (*Report, error) {
+	if o.Frames < 1 || o.Lives < 1 {
+		return nil, fmt.Errorf("fuzz: got %d frames and %d lives, want at least 1 of each", o.Frames, o.Lives)
+	}
+	return explain(ctx, o.Options, func(ctx context.Context, run *Options, rep *Report) error {
+		return fuzz(ctx, run, rep, o.Frames, o.Lives)
+	})
+}
+
+// Clocks of a grant, and how many grants may pass in which the engine must come to rest after an error:
+// all R back-offs of all its outs run one beside the other.
+const (
+	fuzzQuantum   = 256
+	fuzzMostWaits = 4000
+)
+
+// adversary is one run of Fuzz. What it knows of the engine it has from records, which the scoreboard has
+// found right.
+type adversary struct {
+	rtl    *rtl
+	cfg    engine.Config
+	rng    *rand.Rand
+	plan   *table.Plan
+	at     map[uint32]int // table entry -> endpoint
+	in     []spec.Record  // by endpoint: the last record with group rx
+	out    []spec.Record  // with group tx
+	pipe   []spec.Record  // by pipe
+	next   []psn.PSN      // by endpoint: what its sender would send next
+	silent []bool         // by endpoint: sends no ACKs at present
+	life   uint64
+}
+
+func fuzz(ctx context.Context, o *Options, rep *Report, frames, lives int) (err error) {
+	cfg, err := o.Group.EngineConfig(o.RTLAt)
+	if err != nil {
+		return err
+	}
+	r, err := startRTL(ctx, o, nil)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := r.close(); err == nil {
+			err = cerr
+		}
+	}()
+	defer func() {
+		if err != nil {
+			rep.take(r.board)
+			rep.Clocks = r.engine.Clock()
+		}
+	}()
+	a := &adversary{rtl: r, cfg: cfg, rng: rand.New(rand.NewPCG(o.Seed, 0x66757a7a)), at: map[uint32]int{},
+		in: make([]spec.Record, len(cfg.Endpoints)), out: make([]spec.Record, len(cfg.Endpoints)),
+		pipe: make([]spec.Record, len(cfg.Pipes)), next: make([]psn.PSN, len(cfg.Endpoints)), silent: make([]bool, len(cfg.Endpoints))}
+	if a.plan, err = table.NewPlan(cfg, r.tables.Capabilities()); err != nil {
+		return err
+	}
+	for i := range cfg.Endpoints {
+		a.at[uint32(a.plan.EndpointIndex(i))] = i
+	}
+	for life := range lives {
+		if a.life = uint64(life); life > 0 {
+			if err := a.rebind(ctx); err != nil {
+				return err
+			}
+		}
+		a.born()
+		if err := a.live(ctx, frames); err != nil {
+			return err
+		}
+		if err := a.die(ctx); err != nil {
+			return err
+		}
+		say(o.Progress, "  life %d of %d: clock %d, %d frames in", life+1, lives, r.engine.Clock(), r.board.Stats().FramesIn)
+	}
+	rep.SumEqual = true // every frame out was golden's; there is no other result
+	return r.finish(ctx, rep)
+}
+
+// born sets what is known of an engine that has just been programmed.
+func (a *adversary) born() {
+	for i, ep := range a.cfg.Endpoints {
+		before := uint32(psn.Add(ep.PSN0, -1))
+		a.in[i] = spec.Record{EPSN: uint32(ep.PSN0)}
+		a.out[i] = spec.Record{LastAcked: before, SentMax: before}
+		a.next[i], a.silent[i] = ep.PSN0, false
+	}
+	for p := range a.cfg.Pipes {
+		a.pipe[p] = spec.Record{PSNStart: uint32(a.cfg.Pipes[p].PSN0)}
+	}
+}
+
+// rebind writes every entry again. Frames that were driven before meet the engine while it does.
+func (a *adversary) rebind(ctx context.Context) error {
+	tables := a.rtl.tables
+	for i := range a.cfg.Endpoints {
+		if err := tables.WriteEntry(ctx, a.plan.EndpointIndex(i), a.plan.Endpoint(i)); err != nil {
+			return err
+		}
+	}
+	for p := range a.cfg.Pipes {
+		a.born()
+		for range 4 {
+			if err := a.drive(); err != nil {
+				return err
+			}
+		}
+		if err := tables.WriteEntry(ctx, p, a.plan.Pipe(p)); err != nil {
+			return err
+		}
+		if err := tables.WaitBound(ctx, p); err != nil {
+			return err
+		}
+	}
+	return a.window(ctx)
+}
+
+// live drives frames, in bursts with pauses between them, until there were enough or a pipe is in error.
+func (a *adversary) live(ctx context.Context, frames int) error {
+	for frames > 0 && !a.failed() {
+		if a.rng.IntN(8) == 0 { // another mood
+			for i := range a.silent {
+				a.silent[i] = a.rng.IntN(8) == 0
+			}
+		}
+		for range min(frames, a.rng.IntN(12)) {
+			if err := a.drive(); err != nil {
+				return err
+			}
+			frames--
+		}
+		quiet := 1
+		if a.rng.IntN(24) == 0 {
+			quiet = 1 + a.rng.IntN(12) // timers expire
+		}
+		for range quiet {
+			if err := a.step(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// die brings every pipe into error and the engine to rest, and compares what it shows of itself.
+func (a *adversary) die(ctx context.Context) error {
+	how := a.rng.IntN(3)
+	for waits := 0; ; waits++ {
+		if waits > fuzzMostWaits {
+			return fmt.Errorf("%w: %d grants of %d clocks after its life: %w", ErrDifference, waits, fuzzQuantum, a.unrest())
+		}
+		done := true
+		for p := range a.cfg.Pipes {
+			if a.pipe[p].PipeError != 0 {
+				continue
+			}
+			done = false
+			if waits%64 == 0 { // a frame may come at the wrong time and do nothing
+				if err := a.harm(p, how); err != nil {
+					return err
+				}
+				how++
+			}
+		}
+		if done {
+			break
+		}
+		if err := a.step(ctx); err != nil {
+			return err
+		}
+	}
+	for range 12 {
+		if err := a.drive(); err != nil {
+			return err
+		}
+	}
+	for waits := 0; waits == 0 || a.unrest() != nil; waits++ {
+		if waits > fuzzMostWaits {
+			return fmt.Errorf("%w: the engine does not come to rest: %w", ErrDifference, a.unrest())
+		}
+		if err := a.step(ctx); err != nil {
+			return err
+		}
+	}
+	if err := a.fault(ctx); err != nil {
+		return err
+	}
+	return a.rtl.board.Finish(ctx, a.rtl.tables)
+}
+
+// unrest says what keeps the engine from being at rest, nil if nothing does.
+func (a *adversary) unrest() error {
+	if n := a.rtl.board.Outstanding(); n > 0 {
+		return fmt.Errorf("%d timers run", n)
+	}
+	return a.rtl.board.Quiescent()
+}
+
+// harm sends what brings a pipe into error, if the pipe listens at present.
+func (a *adversary) harm(p, how int) error {
+	pipe := a.cfg.Pipes[p]
+	switch how % 3 {
+	case 0: // contributions to one slot that do not agree in one field
+		at := psn.PSN(a.pipe[p].NextSend)
+		for n, i := range pipe.Ins {
+			pkt := a.data(i, at)
+			pkt.Opcode, pkt.Imm, pkt.Payload = spec.OpcodeSendOnlyImm, 7, make([]byte, 8)
+			if n%2 == 1 {
+				switch a.rng.IntN(3) {
+				case 0:
+					pkt.Opcode = spec.OpcodeSendLastImm
+				case 1:
+					pkt.Payload = pkt.Payload[:4]
+				case 2:
+					pkt.Imm = 8
+				}
+			}
+			if err := a.send(a.cfg.Endpoints[i].Port, pkt.Encode(), false); err != nil {
+				return err
+			}
+		}
+	case 1: // a fatal NAK of any code
+		i := pipe.Outs[a.rng.IntN(len(pipe.Outs))]
+		pkt := a.ack(i, psn.Add(psn.PSN(a.out[i].LastAcked), 1))
+		pkt.Syndrome = 0x61 + uint8(a.rng.IntN(4))
+		return a.send(a.cfg.Endpoints[i].Port, pkt.Encode(), false)
+	}
+	return nil // silence: if something is outstanding, the retries run out
+}
+
+// fault compares the first error that the engine shows in its registers with golden's.
+func (a *adversary) fault(ctx context.Context) error {
+	got, ok, err := a.rtl.tables.Fault(ctx)
+	if err != nil {
+		return err
+	}
+	if !ok || got.Pipe >= len(a.cfg.Pipes) {
+		return fmt.Errorf("%w: first error: got %v (valid %v), want that of a pipe in error", ErrDifference, got, ok)
+	}
+	f := a.rtl.board.Fault(got.Pipe)
+	want := table.Fault{Kind: f.Kind, Pipe: got.Pipe, Endpoint: a.plan.EndpointIndex(f.Endpoint), PSN: uint32(f.PSN), Got: f.Got, Wanted: f.Wanted}
+	if got != want {
+		return fmt.Errorf("%w: first error: got %v, want %v", ErrDifference, got, want)
+	}
+	return a.rtl.tables.ClearFault(ctx)
+}
+
+func (a *adversary) failed() bool {
+	for p := range a.pipe {
+		if a.pipe[p].PipeError != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// step grants a quantum, and takes what happened.
+func (a *adversary) step(ctx context.Context) error {
+	if err := a.rtl.engine.Grant(a.rtl.engine.Granted() + fuzzQuantum); err != nil {
+		return err
+	}
+	return a.window(ctx)
+}
+
+func (a *adversary) window(ctx context.Context) error {
+	w, err := a.rtl.window(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range w.Records {
+		r := &w.Records[i]
+		if e, ok := a.at[r.Endpoint]; ok && r.Groups&spec.GroupRx != 0 {
+			a.in[e] = *r
+		}
+		if e, ok := a.at[r.Endpoint]; ok && r.Groups&spec.GroupTx != 0 {
+			a.out[e] = *r
+		}
+		if r.Groups&spec.GroupPipe != 0 {
+			a.pipe[r.PipeID] = *r
+		}
+	}
+	return nil
+}
+
+func (a *adversary) send(port int, frame []byte, macError bool) error {
+	return a.rtl.driveMAC(a.rtl.engine.Granted(), port, frame, macError)
+}
+
+// drive sends one frame of any kind.
+func (a *adversary) drive() error {
+	i := a.rng.IntN(len(a.cfg.Endpoints))
+	var pkt *roce.Packet
+	if a.contributes(i) {
+		pkt = a.data(i, a.sequence(i))
+	} else {
+		pkt = a.answer(i)
+	}
+	port, frame, macError := a.cfg.Endpoints[i].Port, []byte(nil), false
+	if a.rng.IntN(4) == 0 {
+		port, frame, macError = a.spoil(i, pkt)
+	} else if a.silent[i] && pkt.HasAETH() && a.out[i].Retries < 5 { // not to the end: that is for die
+		return nil
+	} else {
+		frame = a.dress(pkt)
+	}
+	return a.send(port, frame, macError)
+}
+
+// contributes says whether data or an answer is to come at an endpoint. One that is ahead of the others waits
+// for them, mostly.
+func (a *adversary) contributes(i int) bool {
+	ep := a.cfg.Endpoints[i]
+	if ep.InPipe == engine.None || ep.OutPipe == engine.None {
+		return ep.OutPipe == engine.None
+	}
+	pipe, last := a.cfg.Pipes[ep.InPipe], psn.PSN(a.in[i].EPSN)
+	for _, other := range pipe.Ins {
+		last = psn.Min(last, psn.PSN(a.in[other].EPSN))
+	}
+	ahead := psn.Sub(psn.PSN(a.in[i].EPSN), last)
+	full := psn.Sub(psn.PSN(a.in[i].EPSN), psn.PSN(a.pipe[ep.InPipe].PSNStart)) >= pipe.N
+	if full || ahead > a.rng.IntN(pipe.N) {
+		return a.rng.IntN(8) == 0
+	}
+	return a.rng.IntN(3) > 0
+}
+
+// sequence chooses the psn of a contribution.
+func (a *adversary) sequence(i int) psn.PSN {
+	in, pipe := &a.in[i], a.cfg.Endpoints[i].InPipe
+	start, slots := psn.PSN(a.pipe[pipe].PSNStart), a.cfg.Pipes[pipe].N
+	epsn := psn.PSN(in.EPSN)
+	switch p := a.rng.IntN(100); {
+	case p < 3: // acknowledged downstream long ago
+		return psn.Add(start, -1-a.rng.IntN(4))
+	case p < 6: // just beyond the window, or at its very end
+		return psn.Add(start, slots-1+a.rng.IntN(4))
+	case p < 7: // anything, the middle of the number space too
+		return psn.Add(start, a.rng.IntN(1<<24))
+	case p < 8:
+		return psn.Add(start, 1<<23-1+a.rng.IntN(3))
+	case p < 20: // again, or what is missing
+		return psn.Add(epsn, a.rng.IntN(4)-2)
+	case p < 28: // a gap
+		a.next[i] = psn.Add(a.next[i], 1)
+	case p < 36: // as a sender does after a NAK
+		a.next[i] = epsn
+	}
+	if psn.Sub(a.next[i], start) >= slots && a.rng.IntN(4) > 0 {
+		a.next[i] = epsn // it waits for its window
+	}
+	p := a.next[i]
+	a.next[i] = psn.Add(p, 1)
+	return p
+}
+
+// data is the contribution of an endpoint at a psn. All contributions of a psn agree in what must agree.
+func (a *adversary) data(i int, p psn.PSN) *roce.Packet {
+	pkt := a.header(i)
+	mtu := 256
+	if pipe := a.cfg.Endpoints[i].InPipe; pipe != engine.None {
+		mtu = a.cfg.Pipes[pipe].MTU
+	}
+	kind := rand.New(rand.NewPCG(uint64(p), a.life))
+	pkt.Opcode = []spec.Opcode{spec.OpcodeSendFirst, spec.OpcodeSendMiddle, spec.OpcodeSendLast, spec.OpcodeSendLastImm,
+		spec.OpcodeSendOnly, spec.OpcodeSendOnlyImm}[kind.IntN(6)]
+	size := mtu
+	switch pkt.Opcode {
+	case spec.OpcodeSendLast, spec.OpcodeSendLastImm:
+		size = 4 * (1 + kind.IntN(mtu/4))
+	case spec.OpcodeSendOnly, spec.OpcodeSendOnlyImm:
+		size = 4 * kind.IntN(1+mtu/4)
+	}
+	if pkt.HasImm() {
+		pkt.Imm = kind.Uint32()
+	}
+	pkt.PSN, pkt.AckReq, pkt.SE = p, a.rng.IntN(3) == 0, a.rng.IntN(8) == 0
+	pkt.Payload = make([]byte, size)
+	for n := range pkt.Payload {
+		pkt.Payload[n] = byte(a.rng.Uint32())
+	}
+	return pkt
+}
+
+// ack is a plain ACK at an endpoint.
+func (a *adversary) ack(i int, p psn.PSN) *roce.Packet {
+	pkt := a.header(i)
+	pkt.Opcode, pkt.PSN, pkt.Syndrome, pkt.MSN = spec.OpcodeAcknowledge, p, uint8(a.rng.IntN(0x20)), a.rng.Uint32()&psn.Mask
+	return pkt
+}
+
+// answer is an ACK or NAK, mostly of something that is outstanding.
+func (a *adversary) answer(i int) *roce.Packet {
+	last, most := psn.PSN(a.out[i].LastAcked), psn.PSN(a.out[i].SentMax)
+	outstanding := psn.Sub(most, last)
+	var p psn.PSN
+	switch n := a.rng.IntN(100); {
+	case n < 6:
+		p = psn.Add(last, -a.rng.IntN(4)) // known already
+	case n < 14:
+		p = psn.Add(most, a.rng.IntN(4)) // the last one, or never sent
+	case n < 16:
+		p = psn.Add(last, a.rng.IntN(1<<24))
+	default:
+		p = psn.Add(last, 1+a.rng.IntN(max(1, outstanding)))
+	}
+	pkt := a.ack(i, p)
+	switch n := a.rng.IntN(100); {
+	case n < 14:
+		pkt.Syndrome = 0x60
+	case n < 22:
+		pkt.Syndrome = 0x20 | uint8(1+a.rng.IntN(6)) // code 0 is the longest of all
+	}
+	return pkt
+}
+
+// header is what the peer of an endpoint sends before anything else, with any value in what is not checked.
+func (a *adversary) header(i int) *roce.Packet {
+	ep := a.cfg.Endpoints[i]
+	pkt := &roce.Packet{DstMAC: ep.MAC, SrcMAC: ep.PeerMAC, Src: ep.PeerIP, Dst: ep.IP, TOS: uint8(a.rng.Uint32()) &^ 3, TTL: uint8(a.rng.Uint32()),
+		SrcPort: uint16(a.rng.Uint32()), PKey: ep.PKey, DestQP: ep.QPN, MigReq: a.rng.IntN(2) == 0,
+		FECN: a.rng.IntN(2) == 0, BECN: a.rng.IntN(2) == 0, Resv6: uint8(a.rng.IntN(64)), Resv7: uint8(a.rng.IntN(128))}
+	if a.rng.IntN(8) == 0 {
+		pkt.TOS |= 3
+	}
+	if a.rng.IntN(8) == 0 {
+		pkt.DstMAC[5] ^= 0x55
+	}
+	if pkt.IsV6() {
+		pkt.FlowLabel = a.rng.Uint32() & 0xfffff
+	} else {
+		pkt.IPID, pkt.DF = uint16(a.rng.Uint32()), a.rng.IntN(2) == 0
+	}
+	for range max(0, a.rng.IntN(6)-3) {
+		pkt.VLAN = append(pkt.VLAN, roce.VLANTag{TPID: []uint16{spec.EtherTypeVLAN, spec.EtherTypeQinQ}[a.rng.IntN(2)], TCI: uint16(a.rng.Uint32())})
+	}
+	return pkt
+}
+
+// dress encodes a packet as it may come: with a checksum, padding and trailers.
+func (a *adversary) dress(pkt *roce.Packet) []byte {
+	frame := pkt.Encode()
+	if a.rng.IntN(6) == 0 {
+		setUDPChecksum(frame, pkt)
+	}
+	if a.rng.IntN(6) == 0 {
+		for range 1 + a.rng.IntN(40) {
+			frame = append(frame, byte(a.rng.Uint32()))
+		}
+	}
+	return frame
+}
