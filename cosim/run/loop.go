@@ -74,11 +74,8 @@ func (l *loop) run(ctx context.Context, done func() (bool, error)) error {
 			break
 		}
 		if granted-l.busyAt > l.idleMost {
-			why := "everything is acknowledged, but not every rank has its result"
-			if err := l.rtl.board.Quiescent(); err != nil {
-				why = err.Error()
-			}
-			return fmt.Errorf("%w: seed %d: nothing has happened in the engine for %d clocks: %s", ErrDifference, l.o.Seed, granted-l.busyAt, why)
+			return fmt.Errorf("%w: seed %d: nothing has happened in the engine for %d clocks: %s", ErrDifference, l.o.Seed,
+				granted-l.busyAt, l.stuck())
 		}
 		l.progress(granted)
 	}
@@ -88,6 +85,20 @@ func (l *loop) run(ctx context.Context, done func() (bool, error)) error {
 		}
 	}
 	return nil
+}
+
+// stuck says why a run does not end.
+func (l *loop) stuck() string {
+	for p, pipe := range l.rtl.board.Config().Pipes {
+		if f := l.rtl.board.Fault(p); f.Kind != spec.ErrorKindNone {
+			return fmt.Sprintf("pipe %s is in error, in golden as in the engine: %v at endpoint %s, psn %#06x, got %d, wanted %d", pipe.Name,
+				f.Kind, l.rtl.board.Config().Endpoints[f.Endpoint].Name, uint32(f.PSN), f.Got, f.Wanted)
+		}
+	}
+	if err := l.rtl.board.Quiescent(); err != nil {
+		return err.Error()
+	}
+	return "everything is acknowledged, but not every rank has its result"
 }
 
 // window takes what the engine did before `until`, the network's time, and lets the network run to there.

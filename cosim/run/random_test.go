@@ -62,7 +62,10 @@ func randomOptions(seed uint64) (group.Options, run.Options) {
 	g.AckEvery = pick(1, 1, 1, max(1, g.Slots/4))
 	g.RNRCode = pick(1, 2, 3)
 	g.ClocksPerTick = pick(3, 10, 25)
-	g.TimeoutTicks = pick(500, 1678)
+	// Some timeouts are too short, so that much is sent twice; none by more than what the back-off makes
+	// good, or an out would be in error by right.
+	queue := g.Ranks * g.Slots / 2 * (g.MTU/8 + 24) // clocks that a full window of all ranks takes at 64 bits
+	g.TimeoutTicks = max(pick(500, 1678), queue/4/g.ClocksPerTick)
 	g.Preset = []string{"linux-rxe", "strict-nic"}[r.IntN(2)]
 	o := run.Options{Seed: seed, Bytes: 4 * (1 + r.IntN(12*g.MTU/4)), Pacing: link.Pacing(r.IntN(3))}
 	if r.IntN(2) == 0 {

@@ -104,5 +104,8 @@ func compareEntry[T comparable, P entry[T]](ctx context.Context, s *Scoreboard, 
 		Got: fmt.Sprintf("%+v", *got), Want: fmt.Sprintf("%+v", *want)}, nil)
 }
 
+// Config returns golden's entries as they are now. The caller must not change what it points to.
+func (s *Scoreboard) Config() engine.Config { return s.golden.Config() }
+
 // Fault returns golden's first cause of a pipe's error.
 func (s *Scoreboard) Fault(pipe int) engine.Fault { return s.golden.Fault(pipe) }
