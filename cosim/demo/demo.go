@@ -228,13 +228,14 @@ func (d runner) demo(ctx context.Context, o Options) (_ *Report, err error) {
 		if err == nil {
 			err = in.check(got)
 		}
-		if err == nil {
+		right := err == nil
+		if right {
 			if unmet := p.must(got); unmet != nil {
 				err = fmt.Errorf("%w: %w", run.ErrDifference, unmet)
 			}
 		}
 		if got != nil {
-			rep.add(p, got, err == nil)
+			rep.add(p, got, right)
 			latencies = append(latencies, got.Latencies...)
 			captures = append(captures, ro.Capture)
 			traceFrom = got.TrafficFrom + uint64(math.Ceil(in.group.Link.DelayNs*in.group.Clock.MHz/1000))

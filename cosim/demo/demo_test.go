@@ -164,13 +164,14 @@ func TestPartsMustShowSomething(t *testing.T) {
 		change func(*runner)
 		want   string
 		parts  int
+		wrong  int
 	}{
-		"nothing sent again":    {hosts(func(r *run.Report) { r.Resends = 0 }), "part loss: a difference was found: the engine sent no result again", 4},
-		"no duplicate":          {replay(func(r *run.Report) { delete(r.Counters, duplicate); delete(r.Counters, behind) }), "part retransmit: a difference was found: the engine sent 1 NAKs and met 0 packets again", 3},
-		"a repair without loss": {replay(func(r *run.Report) { r.Resends = 1 }), "part quiet: a difference was found: the engine sent 1 results again", 1},
-		"one wrong byte":        {hosts(func(r *run.Report) { r.Results[3][105471] ^= 1 }), "part loss: a difference was found: result of rank 3: 105472 bytes that first differ from the 105472 of sum.i32 at byte 105471", 4},
-		"one byte too few":      {hosts(func(r *run.Report) { r.Results[1] = r.Results[1][:105471] }), "result of rank 1: 105471 bytes that first differ from the 105472 of sum.i32 at byte 105471", 4},
-		"a result missing":      {hosts(func(r *run.Report) { r.Results = r.Results[:3] }), "got the results of 3 ranks, want 4", 4},
+		"nothing sent again":    {hosts(func(r *run.Report) { r.Resends = 0 }), "part loss: a difference was found: the engine sent no result again", 4, 0},
+		"no duplicate":          {replay(func(r *run.Report) { delete(r.Counters, duplicate); delete(r.Counters, behind) }), "part retransmit: a difference was found: the engine sent 1 NAKs and met 0 packets again", 3, 0},
+		"a repair without loss": {replay(func(r *run.Report) { r.Resends = 1 }), "part quiet: a difference was found: the engine sent 1 results again", 1, 0},
+		"one wrong byte":        {hosts(func(r *run.Report) { r.Results[3][105471] ^= 1 }), "part loss: a difference was found: result of rank 3: 105472 bytes that first differ from the 105472 of sum.i32 at byte 105471", 4, 1},
+		"one byte too few":      {hosts(func(r *run.Report) { r.Results[1] = r.Results[1][:105471] }), "result of rank 1: 105471 bytes that first differ from the 105472 of sum.i32 at byte 105471", 4, 1},
+		"a result missing":      {hosts(func(r *run.Report) { r.Results = r.Results[:3] }), "got the results of 3 ranks, want 4", 4, 1},
 		"the engine is not right": {func(d *runner) {
 			was := d.hosts
 			d.hosts = func(ctx context.Context, o run.Options) (*run.Report, error) {
@@ -178,7 +179,7 @@ func TestPartsMustShowSomething(t *testing.T) {
 				r.Mismatches, r.SumEqual = 1, false
 				return r, fmt.Errorf("%w: record 5", run.ErrDifference)
 			}
-		}, "part loss: a difference was found: record 5", 4},
+		}, "part loss: a difference was found: record 5", 4, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := nobody(t)
@@ -189,11 +190,12 @@ func TestPartsMustShowSomething(t *testing.T) {
 			require.ErrorContains(t, err, tc.want)
 			require.NotNil(t, rep)
 			assert.Len(t, rep.Parts, tc.parts)
-			assert.Equal(t, 1, rep.Mismatches)
-			assert.False(t, rep.SumEqual)
+			assert.Equal(t, tc.wrong, rep.Mismatches)
+			assert.Equal(t, tc.wrong == 0, rep.SumEqual, "what a part does not show is no wrong sum")
 			b, rerr := os.ReadFile(filepath.Join(o.OutDir, "report.json"))
 			require.NoError(t, rerr)
-			assert.Contains(t, string(b), `"mismatches": 1`)
+			assert.Contains(t, string(b), fmt.Sprintf(`"mismatches": %d`, tc.wrong))
+			assert.Contains(t, string(b), `"difference": "demo: part`)
 			var text bytes.Buffer
 			require.NoError(t, rep.WriteText(&text))
 			assert.Contains(t, text.String(), "difference: "+err.Error())
