@@ -245,11 +245,11 @@ func TestAdversary(t *testing.T) {
 	}
 }
 
-// The seed's literal rule must fall to the same adversary, or it proves nothing.
-func TestAdversaryFindsTheSeedsPitfall(t *testing.T) {
+// The paper's literal RecycleBuffer must fall to the same adversary, or it proves nothing.
+func TestAdversaryFindsThatClearAheadIsWrong(t *testing.T) {
 	for seed := range uint64(50) {
 		cfg := flat(2, 4, 0)
-		cfg.Variant.SeedRecycle = true
+		cfg.Variant.ClearAhead = true
 		cfg.Pipes[0].Retries = 15
 		w := newWorld(t, cfg, 24, seed)
 		for range 4000 {
@@ -263,5 +263,5 @@ func TestAdversaryFindsTheSeedsPitfall(t *testing.T) {
 			return
 		}
 	}
-	t.Fatal("the seed's RecycleBuffer survived")
+	t.Fatal("the literal RecycleBuffer survived")
 }

@@ -48,12 +48,12 @@ type Variant struct {
 	// Strict drops data beyond a gap instead of keeping it (protocol.md 6, option `strict`).
 	Strict bool
 	// PlainNAK answers in-order data beyond the window with a sequence NAK instead of an RNR NAK
-	// (the seed's rule, protocol.md 6). It eats the sender's retry count while a peer is late.
+	// (the paper's rule, protocol.md 6). It eats the sender's retry count while a peer is late.
 	PlainNAK bool
-	// SeedRecycle follows the seed's literal RecycleBuffer: on completion of psn it clears the slot
+	// ClearAhead follows the paper's literal RecycleBuffer: on completion of psn it clears the slot
 	// (psn + N/2) mod N, and a slot has no tag (protocol.md 4). It is wrong, and is here so that the
 	// model checker can show it.
-	SeedRecycle bool
+	ClearAhead bool
 	// SparseAckReq sets AckReq only at least every N/4 packets, on every Last/Only and on every
 	// resend, instead of on every packet (protocol.md 3).
 	SparseAckReq bool

@@ -467,7 +467,7 @@ func (e *Engine) running(p int) bool { return p != None && e.pipes[p].valid && !
 // slotAt returns the slot of psn in pipe p, and whether it belongs to psn (protocol.md 4).
 func (e *Engine) slotAt(p int, psn psn.PSN) (*slot, bool) {
 	s := &e.pipes[p].slots[e.slotIndex(p, psn)]
-	return s, s.valid && (s.tag == e.tag(p, psn) || e.cfg.Variant.SeedRecycle)
+	return s, s.valid && (s.tag == e.tag(p, psn) || e.cfg.Variant.ClearAhead)
 }
 
 // slotIndex is psn mod N, tag psn / N; N divides the space.

@@ -169,7 +169,7 @@ func (e *Engine) aggregate(p, i int, pkt *roce.Packet) spec.Verdict {
 	if ahead {
 		in.nak()
 	}
-	if e.cfg.Variant.SeedRecycle && s.degree == len(e.cfg.Pipes[p].Ins) {
+	if e.cfg.Variant.ClearAhead && s.degree == len(e.cfg.Pipes[p].Ins) {
 		n := e.cfg.Pipes[p].N
 		st.slots[(e.slotIndex(p, pkt.PSN)+n/2)%n].valid = false
 	}

@@ -240,8 +240,8 @@ func (s *scenario) start() error {
 			s.cfg.Variant.Strict = true
 		case "plain_nak":
 			s.cfg.Variant.PlainNAK = true
-		case "seed_recycle":
-			s.cfg.Variant.SeedRecycle = true
+		case "clear_ahead":
+			s.cfg.Variant.ClearAhead = true
 		case "sparse_ackreq":
 			s.cfg.Variant.SparseAckReq = true
 		case "power_up": // nothing is written yet
