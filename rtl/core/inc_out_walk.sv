@@ -8,7 +8,7 @@
 // Back-pressure: m_ready low keeps the visit.
 // Reset:         no visit; restart forgets the place (a pipe or its list was rewritten).
 // Parameters:    ENDPOINTS 2..4096, PIPES 2..256, powers of two.
-// Source:        hardware.md trap 6 (the scheduler serves the outs in turn).
+// Source:        protocol.md 6 (pacing); microarchitecture.md "Commit order" (two walks).
 `default_nettype none
 
 module inc_out_walk #(

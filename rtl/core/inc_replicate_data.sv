@@ -1,7 +1,7 @@
 // ReplicateData: every out's copy of a result is read from the slot when it is that copy's turn.
 //
 // Nothing is copied in memory: fan-out costs one read of the slot per out, on a port that the
-// adder does not need (hardware.md trap 5).
+// adder does not need (microarchitecture.md "The ports of a bank").
 //
 // Streams:       s_rd_* descriptors (bank, first beat, beats; 0 beats for frames without
 //                payload);

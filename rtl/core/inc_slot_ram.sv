@@ -1,8 +1,7 @@
 // Payload memory of the slots: two copies of every slot, one bank each.
 //
 // A slot's visible copy is bank `flip`; a contribution reads bank flip and writes bank !flip, and
-// only its commit turns flip. So a frame whose ICRC turns out wrong leaves no trace (hardware.md
-// trap 2).
+// only its commit turns flip. So a frame whose ICRC turns out wrong leaves no trace.
 //
 // Ports:         wr_*  write one beat into bank wr_bank (always taken).
 //                rmw_* read for the adder (always taken), data one clock later.
@@ -15,7 +14,7 @@
 // Back-pressure: tx_ready alone.
 // Reset:         none: payload is never cleared (protocol.md 4).
 // Parameters:    DATA_W 64..4096; DEPTH beats a bank.
-// Source:        hardware.md traps 2 and 5; protocol.md 4.
+// Source:        protocol.md 4; microarchitecture.md "The ports of a bank".
 //
 // Each bank is one true dual-port RAM: port A writes or serves tx, port B serves rmw or tx.
 `default_nettype none
