@@ -1,6 +1,6 @@
 // Package stage runs the stages of rtl/wire and the primitives of rtl/prim by themselves: one Verilated
 // bench for each data width (bench/), driven from a file of frames and read back from a file of what
-// came out. Expected values are the caller's business; they come from golden/roce.
+// came out. The stages of rtl/core are in the same bench; package stage/core drives them. Expected values are the caller's business; they come from golden/roce.
 package stage
 
 import (
@@ -27,7 +27,7 @@ import (
 // Source says what to build a bench from.
 type Source struct {
 	Root  string // the repository: scripts/verilator, cosim/stage/bench
-	RTL   string // folder of packages, primitives and wire modules; "" for Root/rtl
+	RTL   string // folder of packages, primitives, wire and core modules; "" for Root/rtl
 	Width int    // DATA_W in bits, 64..4096, a power of two
 	Out   string // folder that keeps the bench; "" for Root/build/stage/w<Width>
 }
@@ -73,13 +73,17 @@ func Build(ctx context.Context, src Source) (string, error) {
 		"-F", filepath.Join(src.RTL, "pkg", "pkg.f"),
 		"-F", filepath.Join(src.RTL, "prim", "prim.f"),
 		"-F", filepath.Join(src.RTL, "wire", "wire.f"),
+		"-F", filepath.Join(src.RTL, "core", "core.f"),
+		fmt.Sprintf("-DINC_BENCH_DATA_W=%d", src.Width),
+		"-F", filepath.Join(bench, "core", "core.f"),
 		filepath.Join(bench, "inc_stage_bench.sv"), filepath.Join(bench, "main.cpp"),
+		filepath.Join(bench, "core", "core_bench.cpp"), filepath.Join(bench, "core", "core_main.cpp"),
 	}
 	if path, err := exec.LookPath("ccache"); err == nil {
 		args = append(args, "-MAKEFLAGS", "OBJCACHE="+path)
 	}
 	sum, err := hash(args, filepath.Join(src.Root, "scripts", "versions"), bench,
-		filepath.Join(src.RTL, "pkg"), filepath.Join(src.RTL, "prim"), filepath.Join(src.RTL, "wire"))
+		filepath.Join(src.RTL, "pkg"), filepath.Join(src.RTL, "prim"), filepath.Join(src.RTL, "wire"), filepath.Join(src.RTL, "core"))
 	if err != nil {
 		return "", fmt.Errorf("stage bench: %w", err)
 	}
@@ -112,7 +116,7 @@ func hash(args []string, paths ...string) (string, error) {
 			if err != nil || entry.IsDir() {
 				return err
 			}
-			if path != root && !slices.Contains([]string{".sv", ".f", ".cpp"}, filepath.Ext(path)) {
+			if path != root && !slices.Contains([]string{".sv", ".f", ".cpp", ".h"}, filepath.Ext(path)) {
 				return nil
 			}
 			data, err := os.ReadFile(path)

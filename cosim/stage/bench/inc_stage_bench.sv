@@ -1,4 +1,5 @@
 // The wire stages and the primitives side by side, each with its ports at the top: main.cpp drives them.
+// The stages of rtl/core are in inc_bench (core/), each with its own clock.
 // Structs are flattened to vectors; the Go side reads their fields from rtl/pkg/inc_pkg.sv.
 `default_nettype none
 
@@ -9,6 +10,10 @@ module inc_stage_bench #(
 ) (
   input  wire                clk,
   input  wire                rst,
+
+  input  wire [15:0]         core_clk,
+  input  wire                core_rst,
+  input  wire [63:0]         core_handle,
 
   // inc_parse and inc_bypass share the stream, as in the engine.
   input  wire [DATA_W-1:0]   rx_tdata,
@@ -98,6 +103,8 @@ module inc_stage_bench #(
   assign rx_tready = parse_tready && tap_ready;
   assign hdr = hdr_s;
   assign txh_s = txh;
+
+  inc_bench u_core (.clk(core_clk), .rst(core_rst), .handle(core_handle));
 
   inc_parse #(.DATA_W(DATA_W)) u_parse (
     .clk(clk), .rst(rst),

@@ -2,6 +2,7 @@
 //
 //   stage_bench --in FILE --out FILE --seed N --idle P --stall P --bypass-stall P [--reset N]
 //   stage_bench --prims CLOCKS --seed N
+//   stage_bench --core ...        a stage of rtl/core: see core/core_main.cpp
 //
 // P: parts per thousand of clocks in which an input waits before a beat, or an output is not ready.
 // Input lines (bytes of a frame in wire order, vectors as one big number, all hex):
@@ -32,6 +33,7 @@
 #include <verilated.h>
 
 #include "Vinc_stage_bench.h"
+#include "core/core_bench.h"
 
 namespace {
 
@@ -516,6 +518,7 @@ Options parse(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "--core") == 0) return stage::core_main(argc - 2, argv + 2);
   Options o = parse(argc, argv);
   Bench bench(o);
   if (o.prims != 0) {

@@ -30,7 +30,6 @@ const (
 var (
 	seedFlag  = flag.Uint64("seed", 1, "seed of every random choice")
 	widthFlag = flag.Int("width", 0, "only this width")
-	benchFlag = flag.String("prebuilt", "", "a bench that is built already, %d for its width")
 	rtlFlag   = flag.String("rtl", "", "build the bench from this rtl folder, a patched copy")
 )
 
@@ -52,9 +51,6 @@ var pacings = []pacing{
 // benchOf builds the bench of one width, or finds it built.
 func benchOf(t *testing.T, width int) string {
 	t.Helper()
-	if *benchFlag != "" {
-		return fmt.Sprintf(*benchFlag, width)
-	}
 	src := stage.Source{Root: root, Width: width}
 	if *rtlFlag != "" {
 		src.RTL, src.Out = *rtlFlag, filepath.Join(filepath.Dir(*rtlFlag), fmt.Sprintf("stage-w%d", width))

@@ -32,6 +32,8 @@ const (
 // Streams: outputs from 0 on, sources from 8 on, numbered in the stage's file.
 const firstSource = 8
 
+const maxEvents = 1 << 22 // of one answer
+
 // Event is one token that moved.
 type Event struct {
 	Clock  int // in which it was taken or, of a watched signal, seen
@@ -176,6 +178,9 @@ func (s *Session) run(clocks int, drain uint32) ([]Event, error) {
 		head[i] = w
 	}
 	s.Clock, s.Drained = int(head[1]), head[2] != 0
+	if head[3] > maxEvents {
+		return nil, s.lost(fmt.Errorf("got %d events of %d clocks: no answer to a run", head[3], clocks))
+	}
 	events := make([]Event, head[3])
 	for i := range events {
 		var w [3]uint32

@@ -4,6 +4,10 @@
 
 #include <utility>
 
+// Our own code takes no warning; Verilator's headers have some.
+#pragma GCC diagnostic error "-Wall"
+#pragma GCC diagnostic error "-Wextra"
+
 namespace stage {
 
 namespace {

@@ -10,6 +10,7 @@
 // status 0; 1: a rule was broken or an assertion failed, then a line on stderr says which, and the run ends.
 // Once at the start: number of streams, and of each its number, kind and width.
 // Exit status 0 at the end of stdin; 1 as status; 2 bad arguments or commands.
+#include <unistd.h>
 #include <verilated.h>
 
 #include <cstdio>
@@ -22,14 +23,18 @@
 #include "Vinc_stage_bench.h"
 #include "core_bench.h"
 
+// Our own code takes no warning; Verilator's headers have some.
+#pragma GCC diagnostic error "-Wall"
+#pragma GCC diagnostic error "-Wextra"
+
 namespace stage {
 
 namespace {
 
 class Run {
  public:
-  Run(unsigned stage_number, uint64_t seed, uint32_t idle_ppm, uint32_t stall_ppm)
-      : clk_(static_cast<uint16_t>(1u << stage_number)), bench_(seed, idle_ppm, stall_ppm) {
+  Run(FILE* answers, unsigned stage_number, uint64_t seed, uint32_t idle_ppm, uint32_t stall_ppm)
+      : answers_(answers), clk_(static_cast<uint16_t>(1u << stage_number)), bench_(seed, idle_ppm, stall_ppm) {
     // Registers and memories start random: nothing may depend on a power-up value.
     context_.randReset(2);
     context_.randSeed(static_cast<int>(seed & 0x7fffffff) + 1);
@@ -65,12 +70,13 @@ class Run {
   bool get(uint32_t* word) { return std::fread(word, sizeof *word, 1, stdin) == 1; }
   void put(uint32_t word) { out_.push_back(word); }
   void flush() {
-    std::fwrite(out_.data(), sizeof out_[0], out_.size(), stdout);
-    std::fflush(stdout);
+    std::fwrite(out_.data(), sizeof out_[0], out_.size(), answers_);
+    std::fflush(answers_);
     out_.clear();
   }
   int run(uint32_t clocks, bool drain);
 
+  FILE* answers_;
   uint16_t clk_;
   CoreBench bench_;
   VerilatedContext context_;
@@ -146,7 +152,13 @@ int core_main(int argc, char** argv) {
     std::fprintf(stderr, "stage_bench: stage %lu: want 0..15\n", number);
     return 2;
   }
-  Run run(static_cast<unsigned>(number), std::strtoull(argv[1], nullptr, 10),
+  // Verilator writes the text of a failed assertion to stdout: that goes to stderr, answers go alone.
+  std::unique_ptr<FILE, int (*)(FILE*)> answers(fdopen(dup(STDOUT_FILENO), "wb"), std::fclose);
+  if (!answers || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+    std::perror("stage_bench: stdout");
+    return 2;
+  }
+  Run run(answers.get(), static_cast<unsigned>(number), std::strtoull(argv[1], nullptr, 10),
           static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10)),
           static_cast<uint32_t>(std::strtoul(argv[3], nullptr, 10)));
   return run.commands();

@@ -50,9 +50,10 @@ module inc_bench_lookup (
     .tx_rd_en(tx_rd_valid && ready_o && !hold), .tx_rd_index(tx_rd.index[$clog2(ENDPOINTS)-1:0]),
     .tx_rd_data(tx_cfg),
     .op_pipe_index(pipe_rd.op[$clog2(PIPES)-1:0]), .op_pipe_cfg(pipe_out.op_cfg),
-    .tx_pipe_index(pipe_rd.tx[$clog2(PIPES)-1:0]), .tx_pipe_cfg(pipe_out.tx_cfg));
-  assign pipe_out.op = pipe_rd.op;
-  assign pipe_out.tx = pipe_rd.tx;
+    .tx_pipe_index(pipe_rd.tx[$clog2(PIPES)-1:0]), .tx_pipe_cfg(pipe_out.tx_cfg),
+    .send_pipe_index(pipe_rd.send[$clog2(PIPES)-1:0]), .send_pipe_cfg(pipe_out.send_cfg),
+    .keep_pipe_index(pipe_rd.keep[$clog2(PIPES)-1:0]), .keep_pipe_cfg(pipe_out.keep_cfg));
+  assign pipe_out.at = pipe_rd;
 
   logic tx_read_q;
   always_ff @(posedge clk) tx_read_q <= !rst && tx_rd_valid && ready_o && !hold;

@@ -36,12 +36,15 @@ package inc_bench_pkg;
   typedef struct packed {
     logic [7:0]                op;
     logic [7:0]                tx;
+    logic [7:0]                send;
+    logic [7:0]                keep;
   } pipe_read_t;
   typedef struct packed {
-    logic [7:0]                op;
-    logic [7:0]                tx;
+    pipe_read_t                at;
     inc_spec_pkg::pipe_cfg_t   op_cfg;
     inc_spec_pkg::pipe_cfg_t   tx_cfg;
+    inc_spec_pkg::pipe_cfg_t   send_cfg;
+    inc_spec_pkg::pipe_cfg_t   keep_cfg;
   } pipe_readout_t;
 
   // ---------------------------------------------------------------- inc_check_duplicate
@@ -136,6 +139,7 @@ package inc_bench_pkg;
   typedef struct packed {
     logic [11:0] ep;
     logic [23:0] psn;
+    logic        out;
   } ep_psn_t;
   typedef struct packed {
     logic [15:0]         tick_clocks;

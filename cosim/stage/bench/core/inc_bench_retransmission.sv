@@ -1,6 +1,7 @@
 // inc_retransmission between streams. pipe_cfg, nextSend, live and errors come from the driver.
 // Streams: 0 retirement records; 1 minima of walks; 2 faults; 3 event pulses; 4 jobs; sources 8 levels,
-// 9 ACKs, 10 pipe_cfg writes, 11 out_list writes, 12 endpoint initialisations, 13 forget the walk.
+// 9 ACKs, 10 pipe_cfg writes, 11 out_list writes, 12 endpoint initialisations, 13 a pipe written anew:
+// its outs are live again when a level says so.
 // Tables are written as inc_core does: hold, then write once nothing is under way.
 `default_nettype none
 
@@ -14,31 +15,36 @@ module inc_bench_retransmission (
   localparam int PIPE_W = $clog2(PIPES);
 
   tx_level_t   level, level_q;
-  ack_req_t    ack;
+  ack_req_t    ack, next_ack;
   pipe_write_t pipe_wr;
   out_write_t  out_wr;
   ep_psn_t     init;
-  pulse_t      forget;
+  pipe_psn_t   forget;
   pipe_psn_t   min;
   fault_t      fault;
   event_t      pulses;
   inc_pkg::txjob_t       job;
   inc_spec_pkg::record_t rec;
-  inc_spec_pkg::pipe_cfg_t cfg;
+  inc_spec_pkg::pipe_cfg_t cfg, send_cfg, keep_cfg;
   inc_spec_pkg::ep_tx_t  rd_state;
   logic [31:0] job_number_q;
   wire [11:0]  rd_out;
   wire [7:0]   ack_verdict;
-  wire [PIPE_W-1:0] cfg_pipe, min_pipe, err_pipe;
-  wire level_valid, ack_valid, ack_done, pipe_wr_valid, out_wr_valid, init_valid, forget_valid;
+  wire [PIPE_W-1:0] cfg_pipe, send_cfg_pipe, keep_cfg_pipe, min_pipe, err_pipe;
+  wire level_valid, ack_done, pipe_wr_valid, out_wr_valid, init_valid, forget_valid;
+  wire next_ack_valid;
   wire idle, job_valid, job_ready, min_valid, err_valid, fault_valid, rec_valid;
   wire hold   = pipe_wr_valid || out_wr_valid || init_valid || forget_valid;
-  wire tables = idle && !ack_valid;
+  // An ACK is announced in the clock before it is offered, and then held, as inc_pipe does.
+  logic ack_valid;
+  wire  ack_soon = next_ack_valid && !ack_valid;
+  wire  tables   = idle && !ack_valid && !next_ack_valid;
 
   inc_bench_source #(.STREAM(8), .W($bits(level))) u_level (
     .clk(clk), .rst(rst), .handle(handle), .valid(level_valid), .ready(1'b1), .data(level));
   inc_bench_source #(.STREAM(9), .W($bits(ack))) u_ack (
-    .clk(clk), .rst(rst), .handle(handle), .valid(ack_valid), .ready(ack_done), .data(ack));
+    .clk(clk), .rst(rst), .handle(handle), .valid(next_ack_valid), .ready(ack_soon),
+    .data(next_ack));
   inc_bench_source #(.STREAM(10), .W($bits(pipe_wr))) u_pipe_wr (
     .clk(clk), .rst(rst), .handle(handle), .valid(pipe_wr_valid), .ready(tables), .data(pipe_wr));
   inc_bench_source #(.STREAM(11), .W($bits(out_wr))) u_out_wr (
@@ -48,15 +54,23 @@ module inc_bench_retransmission (
   inc_bench_source #(.STREAM(13), .W($bits(forget))) u_forget (
     .clk(clk), .rst(rst), .handle(handle), .valid(forget_valid), .ready(tables), .data(forget));
 
-  inc_lutram #(.DATA_W($bits(cfg)), .DEPTH(PIPES)) u_cfg (
+  inc_lutram #(.DATA_W($bits(cfg)), .DEPTH(PIPES), .R(3)) u_cfg (
     .clk(clk), .wr_en(pipe_wr_valid && tables), .wr_addr(pipe_wr.index[PIPE_W-1:0]),
-    .wr_data(pipe_wr.cfg), .rd_addr(cfg_pipe), .rd_data(cfg));
+    .wr_data(pipe_wr.cfg), .rd_addr({keep_cfg_pipe, send_cfg_pipe, cfg_pipe}),
+    .rd_data({keep_cfg, send_cfg, cfg}));
 
   always_ff @(posedge clk) begin
     if (level_valid) level_q <= level;
+    if (ack_done) ack_valid <= 1'b0;
+    if (ack_soon) begin
+      ack_valid <= 1'b1;
+      ack       <= next_ack;
+    end
+    if (forget_valid && tables) level_q.live[forget.pipe[PIPE_W-1:0]] <= 1'b0;
     if (job_valid && job_ready) job_number_q <= job_number_q + 32'd1;
     if (rst) begin
       level_q      <= '0;
+      ack_valid    <= 1'b0;
       job_number_q <= '0;
     end
   end
@@ -65,11 +79,13 @@ module inc_bench_retransmission (
     .clk(clk), .rst(rst), .tick_clocks(32'(level_q.tick_clocks)),
     .hold(hold), .idle(idle),
     .init_ep(init_valid && tables), .init_ep_index(init.ep[EP_W-1:0]), .init_ep_psn(init.psn),
+    .init_ep_out(init.out),
     .init_pipe(forget_valid && tables),
     .out_wr(out_wr_valid && tables), .out_wr_index(out_wr.index), .out_wr_ep(out_wr.ep),
     .rd_index(12'd0), .rd_state(rd_state), .rd_out(rd_out),
     .live(level_q.live), .pipe_error(level_q.pipe_error), .next_send(level_q.next_send),
-    .cfg_pipe(cfg_pipe), .cfg(cfg),
+    .cfg_pipe(cfg_pipe), .cfg(cfg), .send_cfg_pipe(send_cfg_pipe), .send_cfg(send_cfg),
+    .keep_cfg_pipe(keep_cfg_pipe), .keep_cfg(keep_cfg),
     .ack_valid(ack_valid), .ack_ep(ack.ep[EP_W-1:0]), .ack_pipe(ack.pipe[PIPE_W-1:0]),
     .ack_psn(ack.psn), .ack_syndrome(ack.syndrome), .ack_frame(ack.frame), .ack_done(ack_done),
     .ack_verdict(ack_verdict),
@@ -90,7 +106,7 @@ module inc_bench_retransmission (
     .clk(clk), .rst(rst), .handle(handle), .valid(err_valid || fault_valid), .data(fault));
   inc_bench_watch #(.STREAM(3), .W($bits(pulses))) u_pulses (
     .clk(clk), .rst(rst), .handle(handle), .valid(pulses != '0), .data(pulses));
-  // A visit that waits makes way for an ACK, so a job may be withdrawn (inc_core takes it or not).
+  // An out that finds no room is parked, so a job may be withdrawn (inc_core takes it or not).
   inc_bench_sink #(.STREAM(4), .W($bits(job)), .LAW(0)) u_job (
     .clk(clk), .rst(rst), .handle(handle), .valid(job_valid), .ready(job_ready), .data(job));
 
