@@ -8,8 +8,7 @@
 // Throughput:    1 beat per clock.
 // Back-pressure: none: every beat is taken; the tx port waits as inc_slot_ram says.
 // Hazard:        the same beat of a slot must not come again within 3 clocks: the pipe stage
-//                spends at least 3 clocks between the last beat of one frame and the first of the
-//                next (asserted).
+//                sees to it (asserted).
 // Reset:         the stages empty.
 // Parameters:    DATA_W 64..4096; DEPTH beats a bank.
 // Source:        protocol.md 4, 11; hardware.md traps 2, 3, 5.

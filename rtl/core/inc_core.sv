@@ -188,7 +188,7 @@ module inc_core #(
   wire                  agg_valid, agg_start, agg_bank;
   wire [ADDR_W-1:0]     agg_addr;
   wire [DATA_W-1:0]     agg_data;
-  wire                  ack_valid, ack_done;
+  wire                  ack_soon, ack_valid, ack_done;
   wire [EP_W-1:0]       ack_ep;
   wire [PIPE_W-1:0]     ack_pipe;
   wire [23:0]           ack_psn;
@@ -238,6 +238,7 @@ module inc_core #(
     .byp_dec_valid(byp_dec_valid), .byp_dec_bypass(byp_dec_bypass),
     .agg_valid(agg_valid), .agg_start(agg_start), .agg_bank(agg_bank), .agg_addr(agg_addr),
     .agg_data(agg_data),
+    .ack_soon(ack_soon),
     .ack_valid(ack_valid), .ack_ep(ack_ep), .ack_pipe(ack_pipe), .ack_psn(ack_psn),
     .ack_syndrome(ack_syndrome), .ack_frame(ack_frame), .ack_done(ack_done),
     .ack_verdict(ack_verdict),
@@ -269,6 +270,7 @@ module inc_core #(
     .live(live), .pipe_error(pipe_error), .next_send(next_send),
     .cfg_pipe(tx_cfg_pipe), .cfg(tx_cfg), .send_cfg_pipe(send_cfg_pipe), .send_cfg(send_cfg),
     .keep_cfg_pipe(keep_cfg_pipe), .keep_cfg(keep_cfg),
+    .ack_soon(ack_soon),
     .ack_valid(ack_valid), .ack_ep(ack_ep), .ack_pipe(ack_pipe), .ack_psn(ack_psn),
     .ack_syndrome(ack_syndrome), .ack_frame(ack_frame), .ack_done(ack_done),
     .ack_verdict(ack_verdict),

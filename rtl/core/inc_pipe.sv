@@ -10,8 +10,9 @@
 // Streams:       lk_* frames after lookup, pay_* their payload, eof_* their final wire verdict,
 //                in order; agg_* beats to AggregateData; ack_* ACK frames to Retransmission;
 //                job_* ACKs to send.
-// Latency:       PK: 1 clock to read the slot, 1 to decide, then one clock per beat; commit with
-//                the last beat. Throughput: beats + 2 clocks per frame, 3 with no payload.
+// Latency:       PK: 1 clock to read the slot (the clock of the commit before, if there is no
+//                pause), 1 to decide, then one clock per beat; commit with the last beat.
+// Throughput:    a data frame takes its beats + 1 clocks, at least 2; an ACK takes 2.
 // Back-pressure: only its own work delays a frame; nothing that leaves the engine can (ACKs wait
 //                in their records, results in their slots, bypass frames that do not fit are
 //                dropped and counted).
@@ -67,6 +68,7 @@ module inc_pipe #(
   output wire [DATA_W-1:0]             agg_data,
 
   // ReceiveAck / Retransmission
+  output wire                          ack_soon,        // an ACK is offered from the next clock on
   output wire                          ack_valid,
   output wire [EP_W-1:0]               ack_ep,
   output wire [PIPE_W-1:0]             ack_pipe,
@@ -174,6 +176,8 @@ module inc_pipe #(
   wire               bind_last;
   wire [PIPES-1:0]   rcy_pend;
   wire               fin;             // PK commits in this clock
+  wire               f_take;          // and its contribution is taken
+  logic              in_order_q;
 
   // ================================================================== ePSN, MSN, ackCount
   localparam int RX_W = 24 + 24 + 16;
@@ -218,7 +222,8 @@ module inc_pipe #(
   wire               load;
   wire               sc_rd;
   slot_t             slot_a, slot_b, sc_slot_q, slot_new_q, slot_old_q;
-  inc_ram_1r1w #(.DATA_W($bits(slot_wr_data)), .DEPTH(BLOCKS)) u_slot_a (
+  // forwarding: the next frame may read the slot in the clock in which this one commits
+  inc_ram_1r1w #(.DATA_W($bits(slot_wr_data)), .DEPTH(BLOCKS), .FORWARD(1)) u_slot_a (
     .clk(clk), .wr_en(slot_wr), .wr_addr(slot_wr_blk), .wr_data(slot_wr_data),
     .rd_en(load), .rd_addr(lk_blk), .rd_data(slot_a));
   inc_ram_1r1w #(.DATA_W($bits(slot_wr_data)), .DEPTH(BLOCKS)) u_slot_b (
@@ -285,9 +290,13 @@ module inc_pipe #(
   wire lk_clash = lk_takes_pipe
                   && (scan_q[lk_ep] || (imm_valid_q && imm_ep_q == lk_ep)
                       || rcy_pend[lk_pipe] || err_pend_q[lk_pipe]
-                      || (bind_q && bind_last && bind_pipe_q == lk_pipe));
-  assign load     = lk_valid && pk_q == PK_IDLE && !lk_clash;
-  assign lk_ready = pk_q == PK_IDLE && !lk_clash;
+                      || (bind_q && bind_last && bind_pipe_q == lk_pipe)
+                      || (fin && f_take && in_order_q && c_ep == lk_ep)
+                      || (fin && lk.pay_beats == 16'd1 && c_blk_q == lk_blk));
+  wire   pk_free  = (pk_q == PK_IDLE || fin) && !lk_clash;
+  assign load     = lk_valid && pk_free;
+  assign lk_ready = pk_free;
+  assign ack_soon = load && lk.is_ack;
   assign lk_hold  = tbl_valid;
 
   // decide
@@ -325,7 +334,7 @@ module inc_pipe #(
 
   logic [7:0]        v_q;             // verdict but for the end of the frame
   logic              v_engine_q;      // it is the pipe's own verdict
-  logic              start_q, in_order_q, behind_q;
+  logic              start_q, behind_q;
   logic [ADDR_W-1:0] addr_q;
   logic [15:0]       left_q;
   logic              take_q;          // payload goes into the slot
@@ -364,7 +373,7 @@ module inc_pipe #(
   assign byp_dec_bypass = is_byp && byp_head_fits;
 
   wire f_engine = fin && eof_ok && v_engine_q;           // a data frame that reached its pipe
-  wire f_take   = f_engine && v_q == inc_spec_pkg::VERDICT_OK;
+  assign f_take = f_engine && v_q == inc_spec_pkg::VERDICT_OK;
   wire f_mismatch = f_engine && v_q == inc_spec_pkg::VERDICT_MISMATCH;
   wire hi_ahead_sign;
   wire [23:0] hi_ahead = c_q.psn - pk_hi;
@@ -583,18 +592,11 @@ module inc_pipe #(
   always_ff @(posedge clk) begin
     // ---------------------------------------------------------------- PK
     case (pk_q)
-      PK_IDLE: if (load) begin
-        pk_q    <= PK_DECIDE;
-        c_q     <= lk;
-        c_blk_q <= lk_blk;
-      end
       PK_DECIDE: begin
         pk_q       <= PK_STREAM;
-        v_engine_q <= c_q.verdict == inc_spec_pkg::VERDICT_OK && c_q.is_data;
-        v_q        <= (c_q.verdict == inc_spec_pkg::VERDICT_OK && c_q.is_data) ? d_verdict
-                                                                               : c_q.verdict;
-        take_q     <= c_q.verdict == inc_spec_pkg::VERDICT_OK && c_q.is_data
-                      && d_verdict == inc_spec_pkg::VERDICT_OK;
+        v_engine_q <= 1'b1;
+        v_q        <= d_verdict;
+        take_q     <= d_verdict == inc_spec_pkg::VERDICT_OK;
         start_q    <= d_start;
         in_order_q <= d_in_order;
         behind_q   <= d_behind;
@@ -613,8 +615,21 @@ module inc_pipe #(
           frame_q <= frame_q + 32'd1;
         end
       end
-      default: pk_q <= PK_IDLE;
+      default: ;
     endcase
+    // The next frame is taken while idle or in the clock of the commit before it. What does not go
+    // to a pipe needs no decision.
+    if (load) begin
+      pk_q    <= lk_takes_pipe ? PK_DECIDE : PK_STREAM;
+      c_q     <= lk;
+      c_blk_q <= lk_blk;
+      if (!lk_takes_pipe) begin
+        v_engine_q <= 1'b0;
+        v_q        <= lk.verdict;
+        take_q     <= 1'b0;
+        left_q     <= lk.pay_beats;
+      end
+    end
 
     if (f_mismatch) error_q[c_pipe] <= 1'b1;
     if (f_take && !in_order_q) ooo_q[c_ep] <= 1'b1;

@@ -58,6 +58,7 @@ module inc_retransmission #(
   input  inc_spec_pkg::pipe_cfg_t      keep_cfg,
 
   // acknowledgements
+  input  wire                          ack_soon,      // one comes in the next clock
   input  wire                          ack_valid,
   input  wire [EP_W-1:0]               ack_ep,
   input  wire [PIPE_W-1:0]             ack_pipe,
@@ -149,7 +150,7 @@ module inc_retransmission #(
 
   wire x_free    = !x_valid_q;
   wire fetch_ack = x_free && ack_valid;
-  wire visit     = x_free && !ack_valid && !hold;
+  wire visit     = x_free && !ack_valid && !ack_soon && !hold;
   wire can_send  = r_valid_q ? job_ready : sw_valid;
   wire pick_send = can_send && !(turn_q && kw_valid);
   wire fetch_r   = visit && pick_send && r_valid_q;
