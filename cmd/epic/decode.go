@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -67,7 +65,7 @@ func decode(cmd *cobra.Command, name string, opt inspect.Options, asJSON bool) e
 	}
 	var err error
 	if name == "-" {
-		err = inspect.Stream(cmd.Context(), "standard input", &interruptible{cmd.Context(), cmd.InOrStdin(), nil}, opt, count)
+		err = inspect.Stream(cmd.Context(), "standard input", cmd.InOrStdin(), opt, count)
 	} else {
 		err = inspect.File(cmd.Context(), name, opt, count)
 	}
@@ -75,37 +73,6 @@ func decode(cmd *cobra.Command, name string, opt inspect.Options, asJSON bool) e
 		err = errors.Join(err, table.Close())
 	}
 	return err
-}
-
-// interruptible is a reader whose Read ends when the context does, although that of in goes on. Nothing
-// is read from it after that.
-type interruptible struct {
-	ctx context.Context
-	in  io.Reader
-	buf []byte
-}
-
-func (r *interruptible) Read(p []byte) (int, error) {
-	type result struct {
-		n   int
-		err error
-	}
-	if cap(r.buf) < len(p) {
-		r.buf = make([]byte, len(p))
-	}
-	buf := r.buf[:len(p)]
-	done := make(chan result, 1)
-	go func() {
-		n, err := r.in.Read(buf)
-		done <- result{n, err}
-	}()
-	select {
-	case got := <-done:
-		copy(p, buf[:got.n])
-		return got.n, got.err
-	case <-r.ctx.Done():
-		return 0, r.ctx.Err()
-	}
 }
 
 // markYAML lets the shell complete --config with YAML files.

@@ -107,9 +107,10 @@ func File(ctx context.Context, path string, opt Options, emit func(Record) error
 	return frames(ctx, path, f.Reader, opt, emit)
 }
 
-// Stream inspects a capture that comes from a reader; name stands for it in errors.
+// Stream inspects a capture that comes from a reader, which may be a pipe: if ctx ends, Stream does, although a
+// read of in may still be waiting. name stands for in in errors.
 func Stream(ctx context.Context, name string, in io.Reader, opt Options, emit func(Record) error) error {
-	r, err := capture.NewReader(name, in)
+	r, err := capture.NewReader(name, &interruptible{ctx: ctx, in: in})
 	if err != nil {
 		return err
 	}
