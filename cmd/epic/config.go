@@ -175,7 +175,7 @@ func exactly(n int, what string) cobra.PositionalArgs {
 func shapeFlags(f *pflag.FlagSet, o *group.Options) {
 	f.IntVar(&o.Ranks, "ranks", o.Ranks, "number of ranks, at least 2; at most 64 at one switch")
 	f.StringVar(&o.Tree, "tree", o.Tree, "shape of the IncTree: "+strings.Join(group.TreeShapes(), " or "))
-	f.StringVar(&o.Collective, "collective", o.Collective, "allreduce, reduce, broadcast or barrier")
+	f.StringVar(&o.Collective, "collective", o.Collective, strings.Join(group.Collectives(), ", "))
 	f.IntVar(&o.RootRank, "root-rank", o.RootRank, "root of a reduce or broadcast")
 	f.IntVar(&o.Mode, "mode", o.Mode, "protocol mode, 1 to 3")
 	f.IntVar(&o.MTU, "mtu", o.MTU, "payload bytes of a full packet: 256, 512, 1024, 2048 or 4096")
@@ -194,7 +194,7 @@ func shapeFlags(f *pflag.FlagSet, o *group.Options) {
 	f.IntVar(&o.MessagePackets, "message-packets", o.MessagePackets, "packets of one message")
 	f.IntVar(&o.WindowPackets, "window", o.WindowPackets, "packets a rank may have unacknowledged; 0: half the slots")
 	f.IntVar(&o.HostTimeout, "host-timeout", o.HostTimeout, "ACK timeout of the ranks' NICs: 4.096 us x 2^code, 0 for none")
-	f.StringVar(&o.Preset, "preset", o.Preset, "how the ranks' NICs behave: linux-rxe or strict-nic")
+	f.StringVar(&o.Preset, "preset", o.Preset, "how the ranks' NICs behave: "+strings.Join(host.Presets(), " or "))
 	f.SortFlags = false
 }
 
@@ -202,7 +202,7 @@ func shapeFlags(f *pflag.FlagSet, o *group.Options) {
 func completeShape(c *cobra.Command) {
 	for flag, values := range map[string][]string{
 		"tree":       group.TreeShapes(),
-		"collective": {"allreduce", "reduce", "broadcast", "barrier"},
+		"collective": group.Collectives(),
 		"mode":       {"1", "2", "3"},
 		"mtu":        {"256", "512", "1024", "2048", "4096"},
 		"preset":     host.Presets(),

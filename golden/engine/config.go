@@ -17,17 +17,16 @@ const None = -1
 
 // Limits of a configuration. They are the widths of the hardware tables in rtl/spec/inc.yaml.
 const (
-	MaxEndpoints = 1 << 12 // out_list.endpoint
-	MaxPipes     = 1 << 8  // ep_cfg.in_pipe
-	MaxPorts     = 1 << 6  // ep_cfg.port
-	MaxFan       = 64      // ins, and outs, of one pipe (constants.fanin_max)
-	MinPSNBits   = 3       // smallest space a model checker may ask for
-	MaxPSNBits   = 24      // IBTA 9.2
+	MaxEndpoints = 1 << 12       // out_list.endpoint
+	MaxPipes     = 1 << 8        // ep_cfg.in_pipe
+	MaxPorts     = 1 << 6        // ep_cfg.port
+	MaxFan       = spec.FaninMax // ins, and outs, of one pipe
+	MinPSNBits   = 3             // smallest space a model checker may ask for
+	MaxPSNBits   = psn.Bits
 	MinSlots     = 2
 	MaxSlots     = 1 << 22 // protocol.md 1
 	MinMTU       = 256
 	MaxMTU       = 4096
-	BlockBytes   = 256 // unit of the payload pool (constants.block_bytes)
 )
 
 // Config describes one engine: its endpoints, its pipes and which variant of the protocol it follows.
@@ -38,7 +37,7 @@ type Config struct {
 	Pipes     []Pipe
 	PSNBits   int // width of a PSN, 3..24; 0 means 24. Less than 24 is for model checking only
 	Ports     int // number of ports, 1..64; 0 means 64
-	Blocks    int // payload pool in blocks of 256 bytes; 0 means pipes' Base is not checked
+	Blocks    int // payload pool in blocks of spec.BlockBytes; 0 means pipes' Base is not checked
 	Variant   Variant
 }
 
@@ -102,7 +101,7 @@ type Pipe struct {
 }
 
 // Blocks returns how many blocks of the payload pool the pipe occupies.
-func (p Pipe) Blocks() int { return p.N * (p.MTU / BlockBytes) }
+func (p Pipe) Blocks() int { return p.N * (p.MTU / spec.BlockBytes) }
 
 // EntryIndex returns the hardware's number of an endpoint, the low bits of its QPN, in a table of
 // `entries` (a power of two) entries.
@@ -171,10 +170,10 @@ func (c Config) checkEndpoint(i, ports, psnBits int) []error {
 	if ep.Port < 0 || ep.Port >= ports {
 		bad("port: got %d, want 0..%d", ep.Port, ports-1)
 	}
-	if ep.QPN == 0 || ep.QPN >= 1<<24 {
+	if ep.QPN == 0 || ep.QPN > psn.Mask {
 		bad("QPN: got %#x, want 0x000001..0xffffff", ep.QPN)
 	}
-	if ep.PeerQPN == 0 || ep.PeerQPN >= 1<<24 {
+	if ep.PeerQPN == 0 || ep.PeerQPN > psn.Mask {
 		bad("peer QPN: got %#x, want 0x000001..0xffffff", ep.PeerQPN)
 	}
 	if !ep.IP.IsValid() || ep.IP.Is4In6() {

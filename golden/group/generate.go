@@ -15,6 +15,7 @@ import (
 
 	"github.com/epic-inc/epic/golden/engine"
 	"github.com/epic-inc/epic/golden/host"
+	"github.com/epic-inc/epic/golden/psn"
 	"github.com/epic-inc/epic/golden/spec"
 	"github.com/epic-inc/epic/golden/tree"
 )
@@ -27,6 +28,9 @@ const (
 
 // TreeShapes lists them.
 func TreeShapes() []string { return []string{TreeSingle, TreeTwoLevel} }
+
+// Collectives are those of Options.Collective: each is a set of pipes by itself.
+func Collectives() []string { return tree.Collectives()[:tree.Barrier+1] }
 
 // Options is a shape from which Generate makes a file. Start from DefaultOptions: a zero is a value,
 // not a default. The option of each field, as command lines spell it, is in the comment.
@@ -106,7 +110,7 @@ func (o Options) Check() error {
 	}
 	kind, err := tree.ParseCollective(o.Collective)
 	if err != nil || kind > tree.Barrier {
-		return badOption("collective", "got %q, want one of allreduce, reduce, broadcast, barrier", o.Collective)
+		return badOption("collective", "got %q, want one of %s", o.Collective, strings.Join(Collectives(), ", "))
 	}
 	if o.RootRank < 0 || o.RootRank >= o.Ranks {
 		return badOption("root-rank", "got %d, want 0..%d", o.RootRank, o.Ranks-1)
@@ -117,7 +121,7 @@ func (o Options) Check() error {
 	if bits.OnesCount(uint(max(o.MTU, 0))) != 1 || o.MTU < engine.MinMTU || o.MTU > engine.MaxMTU {
 		return badOption("mtu", "got %d, want one of 256, 512, 1024, 2048, 4096", o.MTU)
 	}
-	if o.PSN0 > 1<<24-1 {
+	if o.PSN0 > psn.Mask {
 		return badOption("psn0", "got %#x, want at most 24 bits, 0..0xffffff", o.PSN0)
 	}
 	if bits.OnesCount(uint(max(o.Slots, 0))) != 1 || o.Slots < engine.MinSlots || o.Slots > engine.MaxSlots {
