@@ -122,20 +122,11 @@ func (c *Conn) Read() (spec.Message, error) {
 
 // CheckHello returns nil if the simulator was generated from this spec.
 func CheckHello(h *spec.Hello) error {
-	return checkHandshake("hello", h.Magic, h.Version, h.SpecHash)
-}
-
-// CheckWelcome is CheckHello for the server's answer.
-func CheckWelcome(w *spec.Welcome) error {
-	return checkHandshake("welcome", w.Magic, w.Version, w.SpecHash)
-}
-
-func checkHandshake(what string, magic, version, hash uint32) error {
-	if magic == spec.LinkMagic && version == spec.LinkVersion && hash == spec.SpecHash {
+	if h.Magic == spec.LinkMagic && h.Version == spec.LinkVersion && h.SpecHash == spec.SpecHash {
 		return nil
 	}
-	return fmt.Errorf("%s: got magic %#x, version %d, spec hash %#08x; want %#x, %d, %#08x: rebuild the simulator",
-		what, magic, version, hash, uint32(spec.LinkMagic), uint32(spec.LinkVersion), spec.SpecHash)
+	return fmt.Errorf("hello: got magic %#x, version %d, spec hash %#08x; want %#x, %d, %#08x: rebuild the simulator",
+		h.Magic, h.Version, h.SpecHash, uint32(spec.LinkMagic), uint32(spec.LinkVersion), spec.SpecHash)
 }
 
 // Records decodes the records of a retire message, appending to dst.

@@ -48,9 +48,6 @@ func (s Space) Last() PSN { return PSN(s.mask) }
 // Valid says that p is a number of this space.
 func (s Space) Valid(p PSN) bool { return uint32(p) <= s.mask }
 
-// Wrap takes any number into the space (mod 2^w).
-func (s Space) Wrap(n int64) PSN { return PSN(uint32(n) & s.mask) }
-
 // Add is the PSN n steps after p, or -n steps before it.
 func (s Space) Add(p PSN, n int) PSN { return PSN(uint32(int64(p)+int64(n)) & s.mask) }
 

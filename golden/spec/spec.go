@@ -300,11 +300,6 @@ func MACToUint64(a net.HardwareAddr) (uint64, error) {
 	return uint64(binary.BigEndian.Uint16(a))<<32 | uint64(binary.BigEndian.Uint32(a[2:])), nil
 }
 
-// MACFromUint64 is the reverse of MACToUint64.
-func MACFromUint64(v uint64) net.HardwareAddr {
-	return net.HardwareAddr(binary.BigEndian.AppendUint64(nil, v)[2:])
-}
-
 // Message is a message of the co-simulation link.
 type Message interface {
 	MessageID() MessageID

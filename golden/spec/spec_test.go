@@ -247,7 +247,6 @@ func TestAddresses(t *testing.T) {
 	v, err := MACToUint64(mac)
 	require.NoError(t, err)
 	assert.Equal(t, uint64(0x525400000063), v)
-	assert.Equal(t, mac, MACFromUint64(v))
 	_, err = MACToUint64(mac[:5])
 	assert.ErrorContains(t, err, "got 5 bytes, want 6")
 }

@@ -239,15 +239,6 @@ func (t *Tree) Neighbours(s int) []Node {
 	return n
 }
 
-// Depth of a node: edges between it and the root.
-func (t *Tree) Depth(n Node) int {
-	d := 0
-	for p, ok := t.Parent(n); ok; p, ok = t.Parent(p) {
-		d++
-	}
-	return d
-}
-
 // Toward is the neighbour of switch s on the path to rank r.
 func (t *Tree) Toward(s, r int) Node {
 	n := Rank(r)

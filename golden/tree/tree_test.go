@@ -166,7 +166,11 @@ func TestTwoLevelShape(t *testing.T) {
 		}
 		assert.Equal(t, want, got, "%d ranks", ranks)
 		for r := range ranks {
-			assert.Equal(t, 2, tr.Depth(Rank(r)))
+			leaf, ok := tr.Parent(Rank(r))
+			require.True(t, ok)
+			root, ok := tr.Parent(leaf)
+			require.True(t, ok, "rank %d hangs at the root", r)
+			assert.Equal(t, Switch(tr.Root()), root)
 		}
 	}
 }
