@@ -1,6 +1,7 @@
 // Package stage runs the stages of rtl/wire and the primitives of rtl/prim by themselves: one Verilated
 // bench for each data width (bench/), driven from a file of frames and read back from a file of what
-// came out. The stages of rtl/core are in the same bench; package stage/core drives them. Expected values are the caller's business; they come from golden/roce.
+// came out. The stages of rtl/core are in the same bench; package stage/core drives them. rtl/csr has a
+// bench of its own, in stage/csr. Expected values are the caller's business; they come from golden/roce.
 package stage
 
 import (

@@ -11,7 +11,7 @@
 //                sees to it (asserted).
 // Reset:         the stages empty.
 // Parameters:    DATA_W 64..4096; DEPTH beats a bank.
-// Source:        protocol.md 4, 11; hardware.md traps 2, 3, 5.
+// Source:        protocol.md 4, 11; microarchitecture.md "Commit order".
 `default_nettype none
 
 module inc_aggregate_data #(

@@ -18,7 +18,7 @@
 // Retirement:    ret_* one record in the clock an operation changes state.
 // Reset:         no live pipe; endpoint state is unknown until init_ep.
 // Parameters:    ENDPOINTS 2..4096, PIPES 2..256, powers of two.
-// Source:        protocol.md 6 (sending, timers); hardware.md trap 6.
+// Source:        protocol.md 6 (sending, timers); microarchitecture.md "Commit order".
 `default_nettype none
 
 module inc_retransmission #(
