@@ -342,12 +342,13 @@ func (c *check) pool(s int) {
 }
 
 func (c *check) collective() {
+	kind, _ := tree.ParseCollective(c.g.Collective) // the schema knows the names; none is the first case
 	switch {
 	case c.g.Collective == "" && c.g.RootRank != nil:
 		c.bad("/root_rank", "given without collective, want collective: reduce or broadcast")
-	case c.g.RootRank == nil && (c.g.Collective == "reduce" || c.g.Collective == "broadcast"):
+	case c.g.RootRank == nil && kind.HasRoot():
 		c.bad("/collective", "%s has no root_rank, want 0..%d", c.g.Collective, len(c.g.Ranks)-1)
-	case c.g.RootRank != nil && (c.g.Collective == "allreduce" || c.g.Collective == "barrier"):
+	case c.g.RootRank != nil && !kind.HasRoot():
 		c.bad("/root_rank", "got %d with collective %s, want none: only reduce and broadcast have a root rank", *c.g.RootRank, c.g.Collective)
 	case c.g.RootRank != nil && *c.g.RootRank >= len(c.g.Ranks):
 		c.bad("/root_rank", "got %d, want 0..%d", *c.g.RootRank, len(c.g.Ranks)-1)
