@@ -347,7 +347,7 @@ func TestDemo(t *testing.T) {
 		assert.EqualValues(t, 412, p.Out.Result, p.Name)
 		assert.Zero(t, p.Out.Other, p.Name)
 	}
-	assert.Equal(t, rep.LatencyEmpty.Min, rep.LatencyEmpty.Max, "no queue, no difference between slots")
+	assert.LessOrEqual(t, rep.LatencyEmpty.Max-rep.LatencyEmpty.Min, uint32(2), "no queue, no difference between slots but in what else the engine just does")
 
 	file, err := capture.Open(filepath.Join(o.OutDir, "out.pcapng"))
 	require.NoError(t, err)
