@@ -3,7 +3,7 @@
 #define INC_SPEC_H
 
 #define INC_SPEC_VERSION 1u
-#define INC_SPEC_HASH 0x1fa9c503u
+#define INC_SPEC_HASH 0x0c4b85bcu
 
 #define INC_ROCE_UDP_PORT 4791u /* UDP destination port that alone makes a frame RoCEv2 (IBTA A17) */
 #define INC_PSN_W 24u /* bits of a PSN, MSN and QPN (IBTA 9.2) */
@@ -11,6 +11,13 @@
 #define INC_ETHERTYPE_IPV6 34525u
 #define INC_ETHERTYPE_VLAN 33024u
 #define INC_ETHERTYPE_QINQ 34984u
+#define INC_SYNDROME_ACK 31u /* ACK with unlimited credits */
+#define INC_SYNDROME_RNR 32u /* RNR NAK, the timer code in bits 4:0 */
+#define INC_SYNDROME_NAK_SEQUENCE 96u /* NAK: PSN sequence error */
+#define INC_SYNDROME_NAK_INVALID 97u /* NAK: invalid request */
+#define INC_SYNDROME_NAK_ACCESS 98u /* NAK: remote access error */
+#define INC_SYNDROME_NAK_OPERATION 99u /* NAK: remote operational error */
+#define INC_SYNDROME_NAK_RD 100u /* NAK: invalid RD request */
 #define INC_BLOCK_BYTES 256u /* unit of the payload pool; a slot is 2^(mtu_log2-8) blocks (protocol.md 9) */
 #define INC_FANIN_MAX 64u /* most ins of one pipe: the width of a slot's arrival bitmap in a record */
 #define INC_TICK_NS 10000u /* nominal length of one timer tick: the unit of every RNR timer code (IBTA table 45) */

@@ -414,7 +414,7 @@ func (a *adversary) data(i int, p psn.PSN) *roce.Packet {
 // ack is a plain ACK at an endpoint.
 func (a *adversary) ack(i int, p psn.PSN) *roce.Packet {
 	pkt := a.header(i)
-	pkt.Opcode, pkt.PSN, pkt.Syndrome, pkt.MSN = spec.OpcodeAcknowledge, p, uint8(a.rng.IntN(0x20)), a.rng.Uint32()&psn.Mask
+	pkt.Opcode, pkt.PSN, pkt.Syndrome, pkt.MSN = spec.OpcodeAcknowledge, p, uint8(a.rng.IntN(spec.SyndromeRNR)), a.rng.Uint32()&psn.Mask
 	return pkt
 }
 
@@ -436,9 +436,9 @@ func (a *adversary) answer(i int) *roce.Packet {
 	pkt := a.ack(i, p)
 	switch n := a.rng.IntN(100); {
 	case n < 14:
-		pkt.Syndrome = 0x60
+		pkt.Syndrome = spec.SyndromeNakSequence
 	case n < 22:
-		pkt.Syndrome = 0x20 | uint8(1+a.rng.IntN(6)) // code 0 is the longest of all
+		pkt.Syndrome = spec.SyndromeRNR | uint8(1+a.rng.IntN(6)) // code 0 is the longest of all
 	}
 	return pkt
 }

@@ -60,6 +60,9 @@ func (s *Scoreboard) differ(d *Difference, r *spec.Record) error {
 		d.Clock, d.Actual = r.Clock, &actual
 		d.Before = d.Before[:len(d.Before)-1]
 	}
+	if d.Clock == 0 { // of the end of a run
+		d.Clock = s.clock
+	}
 	s.first = d
 	return d
 }

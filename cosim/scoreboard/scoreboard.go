@@ -100,6 +100,7 @@ type Scoreboard struct {
 	state  shadow
 	stats  Stats
 	first  *Difference
+	clock  uint64 // up to which everything is known
 
 	latency latency
 	frames  ring[Frame]
@@ -172,6 +173,7 @@ func (s *Scoreboard) Window(w *server.Window) error {
 	if s.first != nil {
 		return s.first
 	}
+	s.clock = max(s.clock, w.Clock)
 	s.latency.accepted(w.Accepted)
 	for i := range w.Records {
 		if err := s.retire(&w.Records[i]); err != nil {
@@ -407,11 +409,11 @@ func (s *Scoreboard) expectFrame(o *engine.Output, want *spec.Record) {
 
 func answerCounter(syndrome uint8) spec.Counter {
 	switch syndrome {
-	case roce.SyndromeACK:
+	case spec.SyndromeAck:
 		return spec.CounterTxAck
-	case roce.SyndromeNAKSequence:
+	case spec.SyndromeNakSequence:
 		return spec.CounterTxNak
-	case roce.SyndromeNAKOperation:
+	case spec.SyndromeNakOperation:
 		return spec.CounterTxFatal
 	}
 	return spec.CounterTxRNR

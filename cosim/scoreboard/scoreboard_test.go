@@ -160,9 +160,9 @@ func run(t *testing.T) *device {
 	for n := range psn.PSN(12) {
 		if n == 5 { // 4 is not acknowledged yet: a NAK, then an RNR NAK, whose wait ends
 			for i := range ranks {
-				answer(i, roce.SyndromeNAKSequence, 4)
+				answer(i, spec.SyndromeNakSequence, 4)
 			}
-			answer(1, roce.SyndromeRNR|1, 4)
+			answer(1, spec.SyndromeRNR|1, 4)
 			d.clock += tickClocks
 			d.step(engine.Event{Cause: spec.CauseRNRExpiry, Endpoint: 1}, nil)
 			d.settle()
@@ -172,7 +172,7 @@ func run(t *testing.T) *device {
 			data(0, n)     // duplicate
 			data(1, n+1)   // beyond a gap
 			data(2, n+100) // beyond
-			answer(2, roce.SyndromeACK, 200)
+			answer(2, spec.SyndromeAck, 200)
 		}
 		data(1, n)
 		data(2, n)
@@ -190,14 +190,14 @@ func run(t *testing.T) *device {
 			if n == 4 || n == 11 && i == 2 {
 				continue // what rank 2 does not acknowledge is sent again
 			}
-			answer(i, roce.SyndromeACK, n)
+			answer(i, spec.SyndromeAck, n)
 		}
 	}
 	data(1, 0) // behind
 	d.clock += timeout * tickClocks
 	d.step(engine.Event{Cause: spec.CauseTimer, Endpoint: 2}, nil)
 	d.settle()
-	answer(2, roce.SyndromeACK, 11)
+	answer(2, spec.SyndromeAck, 11)
 	return d
 }
 

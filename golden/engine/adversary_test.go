@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/epic-inc/epic/golden/psn"
-	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
 )
 
@@ -91,12 +90,12 @@ func (w *world) take(outs []Output) error {
 		}
 		switch w.rng.IntN(4) {
 		case 0:
-			w.wire = append(w.wire, ackFrom(&w.cfg, i, w.psn(w.expected[i]), roce.SyndromeNAKSequence))
+			w.wire = append(w.wire, ackFrom(&w.cfg, i, w.psn(w.expected[i]), spec.SyndromeNakSequence))
 		case 1:
-			w.wire = append(w.wire, ackFrom(&w.cfg, i, w.psn(w.expected[i]), roce.SyndromeRNR|1))
+			w.wire = append(w.wire, ackFrom(&w.cfg, i, w.psn(w.expected[i]), spec.SyndromeRNR|1))
 		default:
 			if w.expected[i] > 0 {
-				w.wire = append(w.wire, ackFrom(&w.cfg, i, w.psn(w.expected[i]-1), roce.SyndromeACK))
+				w.wire = append(w.wire, ackFrom(&w.cfg, i, w.psn(w.expected[i]-1), spec.SyndromeAck))
 			}
 		}
 	}
@@ -209,7 +208,7 @@ func (w *world) finish() error {
 			}
 			// The receiver's newest ACK arrives.
 			if w.expected[i] > 0 {
-				if err := w.step(ackFrom(&w.cfg, i, w.psn(w.expected[i]-1), roce.SyndromeACK)); err != nil {
+				if err := w.step(ackFrom(&w.cfg, i, w.psn(w.expected[i]-1), spec.SyndromeAck)); err != nil {
 					return err
 				}
 			}

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/epic-inc/epic/golden/psn"
-	"github.com/epic-inc/epic/golden/roce"
+	"github.com/epic-inc/epic/golden/spec"
 )
 
 // BenchmarkAllReduce is the root of four leaves at 1 KB: a psn is four data frames, four results and
@@ -20,7 +20,7 @@ func BenchmarkAllReduce(b *testing.B) {
 	data := make([]uint32, 256)
 	var evs []Event
 	for i := range 4 {
-		evs = append(evs, dataFrom(&c, i, 0, data...), ackFrom(&c, i, 0, roce.SyndromeACK))
+		evs = append(evs, dataFrom(&c, i, 0, data...), ackFrom(&c, i, 0, spec.SyndromeAck))
 	}
 	frames := 0
 	b.ReportAllocs()

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/epic-inc/epic/golden/psn"
-	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
 )
 
@@ -112,7 +111,7 @@ func (e *Engine) pipeError(p int) {
 	out := &e.endpoints[i].out
 	f := Fault{Endpoint: i, PSN: e.space.Next(out.lastAcked)}
 	if syndrome := e.endpoints[i].fatal; syndrome != 0 {
-		f.Kind, f.Got, f.Wanted = spec.ErrorKindFatalNak, uint32(syndrome), roce.SyndromeACK
+		f.Kind, f.Got, f.Wanted = spec.ErrorKindFatalNak, uint32(syndrome), spec.SyndromeAck
 	} else {
 		limit := uint32(e.cfg.Pipes[p].Retries)
 		f.Kind, f.Got, f.Wanted = spec.ErrorKindRetries, limit+1, limit

@@ -84,7 +84,7 @@ func TestStateForgetsHowItCameAbout(t *testing.T) {
 			}
 			next[i]++
 		}
-		e.Run(ackFrom(&c, 0, 1, roce.SyndromeACK))
+		e.Run(ackFrom(&c, 0, 1, spec.SyndromeAck))
 		got := e.AppendState(nil)
 		if trial == 0 {
 			want = got
@@ -100,7 +100,7 @@ func TestStateLeavesOutWhatIsDead(t *testing.T) {
 	for _, payload := range []uint32{1, 99} {
 		e := programmed(t, c)
 		e.Run(dataFrom(&c, 0, 0, payload))
-		e.Run(ackFrom(&c, 0, 0, roce.SyndromeACK))
+		e.Run(ackFrom(&c, 0, 0, spec.SyndromeAck))
 		require.True(t, e.Drained(0))
 		states[string(e.AppendState(nil))] = true
 	}
@@ -196,7 +196,7 @@ func TestPayloadOfASentFrameStays(t *testing.T) {
 			}
 		}
 		ev.Packet.Payload[0] = 0xee // the engine keeps nothing of the frame
-		e.Run(ackFrom(&c, 0, psn.PSN(p), roce.SyndromeACK))
+		e.Run(ackFrom(&c, 0, psn.PSN(p), spec.SyndromeAck))
 	}
 	require.Len(t, sent, 6)
 	for p, pkt := range sent {

@@ -48,7 +48,7 @@ func (e *Engine) acknowledge(i int, q psn.PSN, syndrome uint8) spec.Verdict {
 		out.rnrWait = true
 		e.stopTimer(i)
 		e.emitTimer(i, Timer{Kind: RNRWait, Arm: true, Ticks: int(spec.RNRTicks(syndrome & 0x1f))})
-	case syndrome == roce.SyndromeNAKSequence:
+	case syndrome == spec.SyndromeNakSequence:
 		if !out.rnrWait { // go back N
 			out.cursor = q
 			e.restartTimer(i, e.space.LessEq(q, out.sentMax))
@@ -204,13 +204,13 @@ func (e *Engine) ackOut(i int) {
 	switch in.ackKind {
 	case spec.AckKindAck:
 		pkt.PSN = e.space.Prev(in.ePSN)
-		pkt.Syndrome = roce.SyndromeACK
+		pkt.Syndrome = spec.SyndromeAck
 	case spec.AckKindNak:
-		pkt.Syndrome = roce.SyndromeNAKSequence
+		pkt.Syndrome = spec.SyndromeNakSequence
 	case spec.AckKindRNR:
-		pkt.Syndrome = roce.SyndromeRNR | uint8(e.cfg.Pipes[p].RNRCode)
+		pkt.Syndrome = spec.SyndromeRNR | uint8(e.cfg.Pipes[p].RNRCode)
 	case spec.AckKindFatal:
-		pkt.Syndrome = roce.SyndromeNAKOperation
+		pkt.Syndrome = spec.SyndromeNakOperation
 	}
 	in.ackKind = spec.AckKindNone
 	e.retire(p, i, pkt.PSN)

@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/epic-inc/epic/golden/psn"
-	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
 )
 
@@ -24,7 +23,7 @@ func TestBarriersOneAfterTheOther(t *testing.T) {
 	}
 	ack := func(n int) []Output {
 		pkt := toHost(spec.OpcodeAcknowledge, psn.Add(c.SendPSN, n))
-		pkt.Syndrome = roce.SyndromeACK
+		pkt.Syndrome = spec.SyndromeAck
 		return r.Run(Event{Kind: Deliver, Packet: pkt})
 	}
 	require.Equal(t, []psn.PSN{c.SendPSN}, psns(r.Start()), "one packet")

@@ -171,7 +171,7 @@ func TestTimeout(t *testing.T) {
 func TestTimeoutResendsFromTheOldestNotAcknowledged(t *testing.T) {
 	q := newQP(t, LinuxRXE(), nil)
 	post(q, 1, 5*256)
-	answer(q, 0, roce.SyndromeACK) // fffffe ffffff 0 of fffffe..2
+	answer(q, 0, spec.SyndromeAck) // fffffe ffffff 0 of fffffe..2
 	require.Equal(t, []psn.PSN{1, 2}, psns(q.Run(Event{Kind: Expire, Timer: Retransmit})))
 }
 
@@ -180,7 +180,7 @@ func TestTimeoutResendsFromTheOldestNotAcknowledged(t *testing.T) {
 func TestTimerWhenIdle(t *testing.T) {
 	q := newQP(t, LinuxRXE(), nil)
 	post(q, 1, 64)
-	require.Zero(t, timerSet(answer(q, 0xfffffe, roce.SyndromeACK), Retransmit), "left alone")
+	require.Zero(t, timerSet(answer(q, 0xfffffe, spec.SyndromeAck), Retransmit), "left alone")
 	outs := post(q, 2, 64)
 	require.Equal(t, []psn.PSN{0xffffff}, psns(outs))
 	require.Zero(t, timerSet(outs, Retransmit), "inherited")
@@ -188,13 +188,13 @@ func TestTimerWhenIdle(t *testing.T) {
 
 	q = newQP(t, LinuxRXE(), nil)
 	post(q, 1, 64)
-	answer(q, 0xfffffe, roce.SyndromeACK)
+	answer(q, 0xfffffe, spec.SyndromeAck)
 	require.Empty(t, q.Run(Event{Kind: Expire, Timer: Retransmit}), "nothing is outstanding")
 	require.Positive(t, timerSet(post(q, 2, 64), Retransmit))
 
 	q = newQP(t, StrictNIC(), nil)
 	post(q, 1, 64)
-	require.Equal(t, time.Duration(-1), timerSet(answer(q, 0xfffffe, roce.SyndromeACK), Retransmit))
+	require.Equal(t, time.Duration(-1), timerSet(answer(q, 0xfffffe, spec.SyndromeAck), Retransmit))
 	require.Positive(t, timerSet(post(q, 2, 64), Retransmit))
 }
 
@@ -206,11 +206,11 @@ func TestRNRWait(t *testing.T) {
 	} {
 		q := newQP(t, LinuxRXE(), nil)
 		post(q, 1, 3*256)
-		outs := answer(q, 0xffffff, roce.SyndromeRNR|code)
+		outs := answer(q, 0xffffff, spec.SyndromeRNR|code)
 		require.Equal(t, want, timerSet(outs, RNRWait), "code %d", code)
 		require.Equal(t, time.Duration(-1), timerSet(outs, Retransmit), "the wait is not a timeout")
 		require.Empty(t, psns(outs))
-		require.Empty(t, psns(answer(q, 0xffffff, roce.SyndromeNAKSequence)), "a NAK meanwhile waits too")
+		require.Empty(t, psns(answer(q, 0xffffff, spec.SyndromeNakSequence)), "a NAK meanwhile waits too")
 		require.Equal(t, []psn.PSN{0xffffff, 0}, psns(q.Run(Event{Kind: Expire, Timer: RNRWait})))
 	}
 }
@@ -220,27 +220,27 @@ func TestRNRRetry(t *testing.T) {
 	post(q, 1, 64)
 	post(q, 2, 64)
 	for range 2 {
-		require.Empty(t, completions(answer(q, 0xfffffe, roce.SyndromeRNR|1)))
+		require.Empty(t, completions(answer(q, 0xfffffe, spec.SyndromeRNR|1)))
 		q.Run(Event{Kind: Expire, Timer: RNRWait})
 	}
-	require.Equal(t, map[uint64]Status{1: StatusRNRRetryExceeded, 2: StatusFlushed}, completions(answer(q, 0xfffffe, roce.SyndromeRNR|1)))
+	require.Equal(t, map[uint64]Status{1: StatusRNRRetryExceeded, 2: StatusFlushed}, completions(answer(q, 0xfffffe, spec.SyndromeRNR|1)))
 }
 
 func TestPresetsDiffer(t *testing.T) {
 	linux, strict := newQP(t, LinuxRXE(), nil), newQP(t, StrictNIC(), nil)
 	for _, q := range []*QP{linux, strict} {
 		post(q, 1, 4*256) // fffffe ffffff 0 1
-		require.Equal(t, []psn.PSN{0xffffff, 0, 1}, psns(answer(q, 0xffffff, roce.SyndromeNAKSequence)))
+		require.Equal(t, []psn.PSN{0xffffff, 0, 1}, psns(answer(q, 0xffffff, spec.SyndromeNakSequence)))
 	}
-	require.Empty(t, psns(answer(linux, 0xffffff, roce.SyndromeNAKSequence)), "only once")
-	require.Equal(t, []psn.PSN{0xffffff, 0, 1}, psns(answer(strict, 0xffffff, roce.SyndromeNAKSequence)))
-	require.Empty(t, psns(answer(linux, 0, roce.SyndromeNAKSequence)), "nor from later on")
-	require.Equal(t, []psn.PSN{0, 1}, psns(answer(strict, 0, roce.SyndromeNAKSequence)))
+	require.Empty(t, psns(answer(linux, 0xffffff, spec.SyndromeNakSequence)), "only once")
+	require.Equal(t, []psn.PSN{0xffffff, 0, 1}, psns(answer(strict, 0xffffff, spec.SyndromeNakSequence)))
+	require.Empty(t, psns(answer(linux, 0, spec.SyndromeNakSequence)), "nor from later on")
+	require.Equal(t, []psn.PSN{0, 1}, psns(answer(strict, 0, spec.SyndromeNakSequence)))
 
 	// An ACK of what was never sent.
-	require.Equal(t, map[uint64]Status{1: StatusSuccess}, completions(answer(linux, 0x100, roce.SyndromeACK)))
-	require.Empty(t, completions(answer(strict, 0x100, roce.SyndromeACK)))
-	require.Equal(t, map[uint64]Status{1: StatusSuccess}, completions(answer(strict, 2, roce.SyndromeNAKSequence)), "NAK of last+1")
+	require.Equal(t, map[uint64]Status{1: StatusSuccess}, completions(answer(linux, 0x100, spec.SyndromeAck)))
+	require.Empty(t, completions(answer(strict, 0x100, spec.SyndromeAck)))
+	require.Equal(t, map[uint64]Status{1: StatusSuccess}, completions(answer(strict, 2, spec.SyndromeNakSequence)), "NAK of last+1")
 
 	// After an RNR NAK of ours.
 	for q, want := range map[*QP]int{linux: 1, strict: 0} {
@@ -259,7 +259,7 @@ func TestRetriesAreRenewed(t *testing.T) {
 		q := newQP(t, tc.s, func(c *Config) { c.RetryCnt = 1 })
 		post(q, 1, 8*256)
 		q.Run(Event{Kind: Expire, Timer: Retransmit})
-		answer(q, 0xffffff, roce.SyndromeRNR|1) // says that fffffe arrived
+		answer(q, 0xffffff, spec.SyndromeRNR|1) // says that fffffe arrived
 		q.Run(Event{Kind: Expire, Timer: RNRWait})
 		q.Run(Event{Kind: Expire, Timer: Retransmit})
 		require.Equal(t, tc.fails, q.Failed())
@@ -267,7 +267,7 @@ func TestRetriesAreRenewed(t *testing.T) {
 		q = newQP(t, tc.s, func(c *Config) { c.RetryCnt = 1 })
 		post(q, 1, 8*256)
 		q.Run(Event{Kind: Expire, Timer: Retransmit})
-		answer(q, 0xffffff, roce.SyndromeACK)
+		answer(q, 0xffffff, spec.SyndromeAck)
 		q.Run(Event{Kind: Expire, Timer: Retransmit})
 		require.False(t, q.Failed())
 	}
@@ -349,7 +349,7 @@ func TestStateIsCanonical(t *testing.T) {
 			}
 		}
 		ask(q, spec.OpcodeSendFirst, 0x10, 256, true)
-		answer(q, 0xfffffe, roce.SyndromeACK)
+		answer(q, 0xfffffe, spec.SyndromeAck)
 	}
 	a, b := newQP(t, LinuxRXE(), nil), newQP(t, LinuxRXE(), nil)
 	history(a, []int{0, 1})
@@ -425,25 +425,25 @@ func TestRetriesAreNotSpent(t *testing.T) {
 
 		q := fresh() // a NAK of last+1: everything has arrived
 		post(q, 1, 64)
-		require.Equal(t, map[uint64]Status{1: StatusSuccess}, completions(answer(q, 0xffffff, roce.SyndromeNAKSequence)))
+		require.Equal(t, map[uint64]Status{1: StatusSuccess}, completions(answer(q, 0xffffff, spec.SyndromeNakSequence)))
 		require.False(t, q.Failed())
 
 		q = fresh() // a NAK during an RNR wait
 		post(q, 1, 64)
-		answer(q, 0xfffffe, roce.SyndromeRNR|1)
-		answer(q, 0xfffffe, roce.SyndromeNAKSequence)
+		answer(q, 0xfffffe, spec.SyndromeRNR|1)
+		answer(q, 0xfffffe, spec.SyndromeNakSequence)
 		require.False(t, q.Failed())
 
 		q = fresh() // a timer that runs out when nothing is outstanding
 		post(q, 1, 64)
-		answer(q, 0xfffffe, roce.SyndromeACK)
+		answer(q, 0xfffffe, spec.SyndromeAck)
 		q.Run(Event{Kind: Expire, Timer: Retransmit})
 		require.False(t, q.Failed())
 
 		q = fresh() // a timer during an RNR wait: an ACK must not arm it
 		post(q, 1, 3*256)
-		answer(q, 0xfffffe, roce.SyndromeRNR|1)
-		require.Zero(t, timerSet(answer(q, 0xfffffe, roce.SyndromeACK), Retransmit))
+		answer(q, 0xfffffe, spec.SyndromeRNR|1)
+		require.Zero(t, timerSet(answer(q, 0xfffffe, spec.SyndromeAck), Retransmit))
 		require.Equal(t, []psn.PSN{0xffffff, 0}, psns(q.Run(Event{Kind: Expire, Timer: RNRWait})))
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/epic-inc/epic/golden/psn"
-	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
 )
 
@@ -30,7 +29,7 @@ func TestRankKeepsToItsWindow(t *testing.T) {
 	}
 	ack := func(p psn.PSN) []psn.PSN {
 		pkt := toHost(spec.OpcodeAcknowledge, p)
-		pkt.Syndrome = roce.SyndromeACK
+		pkt.Syndrome = spec.SyndromeAck
 		return sent(r.Run(Event{Kind: Deliver, Packet: pkt}))
 	}
 	require.Equal(t, []psn.PSN{0xfffffe, 0xffffff, 0, 1, 2, 3}, sent(r.Start()), "two messages; a third would make nine")
@@ -77,7 +76,7 @@ func TestRankNamesItsError(t *testing.T) {
 	require.NoError(t, err)
 	r.Start()
 	pkt := toHost(spec.OpcodeAcknowledge, 0xfffffe)
-	pkt.Syndrome = roce.SyndromeNAKOperation
+	pkt.Syndrome = spec.SyndromeNakOperation
 	r.Run(Event{Kind: Deliver, Packet: pkt})
 	require.EqualError(t, r.Err(), "rank h (QPN 0x000011): send 1 completed with status 11")
 	require.True(t, r.Done())

@@ -138,14 +138,14 @@ func (q *QP) answered(pkt *roce.Packet) {
 		q.restartTimer()
 	case kind == 1:
 		q.notReady(pkt.Syndrome & 0x1f)
-	case pkt.Syndrome == roce.SyndromeNAKSequence:
+	case pkt.Syndrome == spec.SyndromeNakSequence:
 		q.goBack()
 	default:
 		q.failSend(map[uint8]Status{
-			roce.SyndromeNAKInvalid:   StatusRemoteInvalid,
-			roce.SyndromeNAKAccess:    StatusRemoteAccess,
-			roce.SyndromeNAKOperation: StatusRemoteOperation,
-			roce.SyndromeNAKRD:        StatusRemoteOperation,
+			spec.SyndromeNakInvalid:   StatusRemoteInvalid,
+			spec.SyndromeNakAccess:    StatusRemoteAccess,
+			spec.SyndromeNakOperation: StatusRemoteOperation,
+			spec.SyndromeNakRd:        StatusRemoteOperation,
 		}[pkt.Syndrome])
 	}
 }

@@ -38,12 +38,12 @@ func (q *QP) requested(pkt *roce.Packet) {
 	r := &q.rsp
 	switch d := psn.Sub(pkt.PSN, r.ePSN); {
 	case d < 0: // a duplicate: its ACK was lost; say how far we are, whether it asks or not
-		q.answer(psn.Prev(r.ePSN), roce.SyndromeACK)
+		q.answer(psn.Prev(r.ePSN), spec.SyndromeAck)
 		return
 	case d > 0: // a gap: say it once
 		if !r.nakSent {
 			r.nakSent = true
-			q.answer(r.ePSN, roce.SyndromeNAKSequence)
+			q.answer(r.ePSN, spec.SyndromeNakSequence)
 		}
 		return
 	}
@@ -52,21 +52,21 @@ func (q *QP) requested(pkt *roce.Packet) {
 	op, _ := pkt.Opcode.Info()
 	if pkt.Opcode > spec.OpcodeSendOnlyImm || op.First == r.inMessage {
 		// RDMA WRITE finds no memory here; a First within a message or none before it is an error.
-		q.refuse(roce.SyndromeNAKInvalid, StatusFlushed)
+		q.refuse(spec.SyndromeNakInvalid, StatusFlushed)
 		return
 	}
 	if len(r.queue) == 0 {
 		r.nakSent = q.cfg.Settings.RNRSilences
-		q.answer(r.ePSN, roce.SyndromeRNR|uint8(q.cfg.MinRNRTimer))
+		q.answer(r.ePSN, spec.SyndromeRNR|uint8(q.cfg.MinRNRTimer))
 		return
 	}
 	n := len(pkt.Payload)
 	if n > q.cfg.MTU || q.cfg.Settings.CheckLength && !op.Last && n != q.cfg.MTU {
-		q.refuse(roce.SyndromeNAKInvalid, StatusFlushed)
+		q.refuse(spec.SyndromeNakInvalid, StatusFlushed)
 		return
 	}
 	if len(r.message)+n > r.queue[0].Bytes {
-		q.refuse(roce.SyndromeNAKOperation, q.cfg.Settings.LongStatus)
+		q.refuse(spec.SyndromeNakOperation, q.cfg.Settings.LongStatus)
 		return
 	}
 
@@ -84,7 +84,7 @@ func (q *QP) requested(pkt *roce.Packet) {
 		q.complete(done)
 	}
 	if pkt.AckReq {
-		q.answer(pkt.PSN, roce.SyndromeACK)
+		q.answer(pkt.PSN, spec.SyndromeAck)
 	}
 }
 

@@ -12,7 +12,7 @@ const Version = 1
 
 // SpecHash tells whether two ends of a link were generated from the same spec. It covers names, values and
 // order, not the documentation.
-const SpecHash uint32 = 0x1fa9c503
+const SpecHash uint32 = 0x0c4b85bc
 
 // RoCEUDPPort: UDP destination port that alone makes a frame RoCEv2 (IBTA A17).
 const RoCEUDPPort = 0x12b7
@@ -27,6 +27,27 @@ const EtherTypeIPv6 = 0x86dd
 const EtherTypeVLAN = 0x8100
 
 const EtherTypeQinQ = 0x88a8
+
+// SyndromeAck: ACK with unlimited credits.
+const SyndromeAck = 31
+
+// SyndromeRNR: RNR NAK, the timer code in bits 4:0.
+const SyndromeRNR = 32
+
+// SyndromeNakSequence: NAK: PSN sequence error.
+const SyndromeNakSequence = 96
+
+// SyndromeNakInvalid: NAK: invalid request.
+const SyndromeNakInvalid = 97
+
+// SyndromeNakAccess: NAK: remote access error.
+const SyndromeNakAccess = 98
+
+// SyndromeNakOperation: NAK: remote operational error.
+const SyndromeNakOperation = 99
+
+// SyndromeNakRd: NAK: invalid RD request.
+const SyndromeNakRd = 100
 
 // BlockBytes: unit of the payload pool; a slot is 2^(mtu_log2-8) blocks (protocol.md 9).
 const BlockBytes = 256

@@ -498,10 +498,10 @@ module inc_pipe #(
     job.psn    = ao_psn;
     job.msn    = op_msn;
     case (op_kind)
-      inc_spec_pkg::ACK_KIND_NAK:   job.syndrome = 8'h60;
-      inc_spec_pkg::ACK_KIND_RNR:   job.syndrome = {3'b001, cfg.rnr_code};
-      inc_spec_pkg::ACK_KIND_FATAL: job.syndrome = 8'h63;
-      default:                      job.syndrome = 8'h1f;
+      inc_spec_pkg::ACK_KIND_NAK:   job.syndrome = inc_spec_pkg::SYNDROME_NAK_SEQUENCE;
+      inc_spec_pkg::ACK_KIND_RNR:   job.syndrome = inc_spec_pkg::SYNDROME_RNR | 8'(cfg.rnr_code);
+      inc_spec_pkg::ACK_KIND_FATAL: job.syndrome = inc_spec_pkg::SYNDROME_NAK_OPERATION;
+      default:                      job.syndrome = inc_spec_pkg::SYNDROME_ACK;
     endcase
   end
 

@@ -18,9 +18,9 @@ module inc_receive_ack (
   output logic                      rnr_start
 );
 
-  wire is_ack = syndrome[7:5] == 3'b000;
-  wire is_rnr = syndrome[7:5] == 3'b001;
-  wire is_seq = syndrome == 8'h60;
+  wire is_ack = inc_pkg::syndrome_is_ack(syndrome);
+  wire is_rnr = inc_pkg::syndrome_is_rnr(syndrome);
+  wire is_seq = syndrome == inc_spec_pkg::SYNDROME_NAK_SEQUENCE;
 
   // a NAK of q acknowledges everything below q
   wire [23:0] acked   = is_ack ? psn : psn - 24'd1;

@@ -280,14 +280,16 @@ module inc_retransmission #(
   assign fault_ep     = 12'(x_ep_q);
   assign fault_psn    = do_timer ? x_st_q.last_acked + 24'd1 : ack_psn;
   assign fault_got    = do_timer ? 32'(x_st_q.retries) + 32'd1 : 32'(ack_syndrome);
-  assign fault_wanted = do_timer ? 32'(x_cfg_q.retries) : 32'h0000_001f;
+  assign fault_wanted = do_timer ? 32'(x_cfg_q.retries) : 32'(inc_spec_pkg::SYNDROME_ACK);
 
+  wire a_is_ack = inc_pkg::syndrome_is_ack(ack_syndrome);
+  wire a_is_rnr = inc_pkg::syndrome_is_rnr(ack_syndrome);
   wire a_ok = x_is_ack && a_verdict == inc_spec_pkg::VERDICT_OK;
   always_comb begin
     stat_event = '0;
-    stat_event[inc_spec_pkg::EVENT_RX_ACK]     = a_ok && ack_syndrome[7:5] == 3'b000;
-    stat_event[inc_spec_pkg::EVENT_RX_RNR]     = a_ok && ack_syndrome[7:5] == 3'b001;
-    stat_event[inc_spec_pkg::EVENT_RX_NAK]     = a_ok && ack_syndrome[7:5] == 3'b011;
+    stat_event[inc_spec_pkg::EVENT_RX_ACK]     = a_ok && a_is_ack;
+    stat_event[inc_spec_pkg::EVENT_RX_RNR]     = a_ok && a_is_rnr;
+    stat_event[inc_spec_pkg::EVENT_RX_NAK]     = a_ok && !a_is_ack && !a_is_rnr;
     stat_event[inc_spec_pkg::EVENT_TX_DATA]    = do_send && !resend;
     stat_event[inc_spec_pkg::EVENT_TX_RESEND]  = do_send && resend;
     stat_event[inc_spec_pkg::EVENT_TIMER]      = do_timer;
@@ -360,8 +362,7 @@ module inc_retransmission #(
     ret_rec.verdict  = 32'(inc_spec_pkg::VERDICT_OK);
     ret_rec.groups   = 32'd2;
     if (x_is_ack) begin
-      ret_rec.cause   = ack_syndrome[7:5] == 3'b000 ? 32'(inc_spec_pkg::CAUSE_ACK)
-                                                    : 32'(inc_spec_pkg::CAUSE_NAK);
+      ret_rec.cause   = a_is_ack ? 32'(inc_spec_pkg::CAUSE_ACK) : 32'(inc_spec_pkg::CAUSE_NAK);
       ret_rec.verdict = 32'(a_verdict);
       ret_rec.frame   = ack_frame;
       ret_rec.psn     = 32'(ack_psn);

@@ -117,6 +117,15 @@ package inc_pkg;
     endcase
   endfunction
 
+  // The kind of an AETH syndrome: its bits 6:5 (bit 7 is reserved and 0 in a good frame)
+  function automatic logic syndrome_is_ack(input logic [7:0] syndrome);
+    syndrome_is_ack = (syndrome & 8'he0) == (inc_spec_pkg::SYNDROME_ACK & 8'he0);
+  endfunction
+
+  function automatic logic syndrome_is_rnr(input logic [7:0] syndrome);
+    syndrome_is_rnr = (syndrome & 8'he0) == (inc_spec_pkg::SYNDROME_RNR & 8'he0);
+  endfunction
+
   // psn mod N
   function automatic logic [23:0] slot_of(input logic [23:0] psn, input logic [4:0] n_log2);
     slot_of = psn & ~(24'hff_ffff << n_log2);

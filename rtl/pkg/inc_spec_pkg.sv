@@ -7,7 +7,7 @@
 package inc_spec_pkg;
 
   localparam int          SPEC_VERSION = 1;
-  localparam logic [31:0] SPEC_HASH = 32'h1fa9c503;  // of names, values, order; not of docs
+  localparam logic [31:0] SPEC_HASH = 32'h0c4b85bc;  // of names, values, order; not of docs
 
   // UDP destination port that alone makes a frame RoCEv2 (IBTA A17)
   localparam logic [15:0] ROCE_UDP_PORT = 16'd4791;
@@ -17,6 +17,20 @@ package inc_spec_pkg;
   localparam logic [15:0] ETHERTYPE_IPV6 = 16'd34525;
   localparam logic [15:0] ETHERTYPE_VLAN = 16'd33024;
   localparam logic [15:0] ETHERTYPE_QINQ = 16'd34984;
+  // ACK with unlimited credits
+  localparam logic [7:0] SYNDROME_ACK = 8'd31;
+  // RNR NAK, the timer code in bits 4:0
+  localparam logic [7:0] SYNDROME_RNR = 8'd32;
+  // NAK: PSN sequence error
+  localparam logic [7:0] SYNDROME_NAK_SEQUENCE = 8'd96;
+  // NAK: invalid request
+  localparam logic [7:0] SYNDROME_NAK_INVALID = 8'd97;
+  // NAK: remote access error
+  localparam logic [7:0] SYNDROME_NAK_ACCESS = 8'd98;
+  // NAK: remote operational error
+  localparam logic [7:0] SYNDROME_NAK_OPERATION = 8'd99;
+  // NAK: invalid RD request
+  localparam logic [7:0] SYNDROME_NAK_RD = 8'd100;
   // unit of the payload pool; a slot is 2^(mtu_log2-8) blocks (protocol.md 9)
   localparam int BLOCK_BYTES = 256;
   // most ins of one pipe: the width of a slot's arrival bitmap in a record

@@ -90,7 +90,7 @@ func (w *window) move(r *run) {
 	evs := w.Enabled()
 	if out := w.cfg.Endpoints[2]; r.chance(40) {
 		k := psn.Add(w.psnStart, r.below(w.n+1)-1)
-		evs = append(evs, engine.Event{Port: out.Port, Packet: ackPacket(out, k, roce.SyndromeACK)})
+		evs = append(evs, engine.Event{Port: out.Port, Packet: ackPacket(out, k, spec.SyndromeAck)})
 	}
 	i := r.below(2)
 	evs = append(evs, engine.Event{Port: w.cfg.Endpoints[i].Port, Packet: w.data(i, psn.Add(w.ePSN[i], r.below(w.n)), false)})

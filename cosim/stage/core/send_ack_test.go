@@ -7,7 +7,6 @@ import (
 
 	"github.com/epic-inc/epic/golden/engine"
 	"github.com/epic-inc/epic/golden/psn"
-	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
 )
 
@@ -112,7 +111,7 @@ func (a *answers) ask(r *run, i int) ask {
 		return ask{set(spec.AckKindRNR).Set("nak_wr", 1).Set("nak", 1), func() spec.Record { return a.data(i, e, false) }}
 	case full:
 		return ask{t, func() spec.Record {
-			a.ack(i, psn.Prev(e), roce.SyndromeACK)
+			a.ack(i, psn.Prev(e), spec.SyndromeAck)
 			a.do(engine.Event{Cause: spec.CauseRecycle, Pipe: i, PSN: e})
 			return a.in[i]
 		}}

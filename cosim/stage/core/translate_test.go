@@ -168,7 +168,7 @@ func TestTranslateHeader(t *testing.T) {
 			check(r.drain(4000, 12))
 			next[p] = psn.Next(next[p])
 			for _, i := range cfg.Pipes[p].Outs {
-				g.frame(cfg.Endpoints[i].Port, ackPacket(cfg.Endpoints[i], psn.Prev(next[p]), roce.SyndromeACK))
+				g.frame(cfg.Endpoints[i].Port, ackPacket(cfg.Endpoints[i], psn.Prev(next[p]), spec.SyndromeAck))
 			}
 			g.step(engine.Event{Cause: spec.CauseRecycle, Pipe: p, PSN: next[p]})
 		}
