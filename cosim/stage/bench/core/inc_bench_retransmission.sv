@@ -86,6 +86,7 @@ module inc_bench_retransmission (
     .live(level_q.live), .pipe_error(level_q.pipe_error), .next_send(level_q.next_send),
     .cfg_pipe(cfg_pipe), .cfg(cfg), .send_cfg_pipe(send_cfg_pipe), .send_cfg(send_cfg),
     .keep_cfg_pipe(keep_cfg_pipe), .keep_cfg(keep_cfg),
+    .ack_soon(ack_soon),
     .ack_valid(ack_valid), .ack_ep(ack.ep[EP_W-1:0]), .ack_pipe(ack.pipe[PIPE_W-1:0]),
     .ack_psn(ack.psn), .ack_syndrome(ack.syndrome), .ack_frame(ack.frame), .ack_done(ack_done),
     .ack_verdict(ack_verdict),
