@@ -7,10 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+var replicateStreams = map[int]string{0: "pay_t", 1: "slot_read_t", 2: "pulse_t", 8: "read_desc_t", 9: "beat_t"}
+
 // TestReplicate reads slots in the order of their descriptors, also the same one again and again, as for every out.
 func TestReplicate(t *testing.T) {
-	streams := map[int]string{0: "pay_t", 1: "slot_read_t", 2: "pulse_t", 8: "read_desc_t", 9: "beat_t"}
-	each(t, Replicate, streams, func(r *run) {
+	each(t, Replicate, replicateStreams, func(r *run) {
 		total := blocks * 2048 / r.width
 		n := r.beatBytes()
 		memory := [2][][]byte{}
@@ -95,9 +96,11 @@ func TestReplicate(t *testing.T) {
 			require.LessOrEqual(r.t, dones[i], from+2, "done of descriptor %d came late", i)
 		}
 	})
+}
 
-	// With nothing in the way a beat moves in every clock, across descriptors too.
-	each(t, Replicate, streams, func(r *run) {
+// TestReplicateRate: with nothing in the way a beat moves in every clock, across descriptors too.
+func TestReplicateRate(t *testing.T) {
+	each(t, Replicate, replicateStreams, func(r *run) {
 		if r.pacing != pacings[0] {
 			return
 		}

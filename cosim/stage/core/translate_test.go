@@ -67,11 +67,7 @@ func TestTranslateHeader(t *testing.T) {
 		sent := map[spec.Opcode]int{}
 		opcodes := []spec.Opcode{spec.OpcodeSendFirst, spec.OpcodeSendMiddle, spec.OpcodeSendLast, spec.OpcodeSendLastImm,
 			spec.OpcodeSendOnly, spec.OpcodeSendOnlyImm}
-		type slot struct {
-			flip int
-			plen int
-		}
-		slots := map[int]slot{} // by first block
+		flips := map[int]int{} // of the slots, by first block
 		frame := func(outs []engine.Output, block int) {
 			for _, o := range outs {
 				if o.Kind != engine.Frame {
@@ -84,7 +80,7 @@ func TestTranslateHeader(t *testing.T) {
 				} else {
 					job.Set("block", uint64(block))
 					w.payload = true
-					w.read.Set("bank", uint64(slots[block].flip)).Set("addr", uint64(block*spec.BlockBytes/r.beatBytes())).
+					w.read.Set("bank", uint64(flips[block])).Set("addr", uint64(block*spec.BlockBytes/r.beatBytes())).
 						Set("beats", uint64((len(o.Packet.Payload)+r.beatBytes()-1)/r.beatBytes()))
 				}
 				r.Push(8, r.below(2)*r.below(4), job)
@@ -142,8 +138,8 @@ func TestTranslateHeader(t *testing.T) {
 			rec := g.frame(in.Port, pkt)[0].Record
 			require.Equal(r.t, spec.VerdictOk, rec.Verdict)
 			block := cfg.Pipes[p].Base + int(rec.Slot)*u/spec.BlockBytes
-			slots[block] = slot{flip: r.below(2)}
-			meta := r.New(10).Set("block", uint64(block)).Set("flip", uint64(slots[block].flip)).
+			flips[block] = r.below(2)
+			meta := r.New(10).Set("block", uint64(block)).Set("flip", uint64(flips[block])).
 				Set("meta.opcode", uint64(op)).Set("meta.plen", uint64(len(pkt.Payload))).SetBool("meta.is_last", info.Last).
 				SetBool("meta.se", pkt.SE).SetBool("meta.ce", pkt.TOS&3 == 3).SetBool("meta.ack_req", pkt.AckReq).
 				SetBool("meta.has_imm", info.ImmDt).Set("meta.imm", uint64(pkt.Imm))
