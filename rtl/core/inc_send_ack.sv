@@ -72,11 +72,10 @@ module inc_send_ack #(
   wire [ENDPOINTS-1:0] arb_onehot;
   logic            sel_valid_q;
   logic [EP_W-1:0] sel_ep_q;
-  logic [ENDPOINTS-1:0] sel_mask_q;          // not again while it is being sent
 
   wire load = !sel_valid_q && arb_valid;
   inc_rr_arb #(.N(ENDPOINTS)) u_arb (
-    .clk(clk), .rst(rst), .req(pend & ~sel_mask_q), .advance(load),
+    .clk(clk), .rst(rst), .req(pend), .advance(load),
     .grant_valid(arb_valid), .grant(arb_onehot), .grant_idx(arb_idx));
 
   assign sel_valid = sel_valid_q;
@@ -100,10 +99,8 @@ module inc_send_ack #(
       k2_q[init_ep] <= 1'b0;
       nak_sent_q[init_ep] <= 1'b0;
     end
-    sel_mask_q <= '0;
     if (sel_next) begin
       sel_valid_q <= 1'b0;
-      sel_mask_q  <= ENDPOINTS'(1) << sel_ep_q;
     end
     if (load) begin
       sel_valid_q <= 1'b1;
@@ -116,7 +113,6 @@ module inc_send_ack #(
       k2_q        <= '0;
       nak_sent_q  <= '0;
       sel_valid_q <= 1'b0;
-      sel_mask_q  <= '0;
     end
 `ifdef INC_ASSERT
     if (!rst) assert (!(set_valid && clr_valid && set_ep == clr_ep));
