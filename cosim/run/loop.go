@@ -68,6 +68,9 @@ func (l *loop) run(ctx context.Context, done func() (bool, error)) error {
 		}
 		finished, err := done()
 		if err != nil {
+			if fault := l.fault(); fault != "" {
+				err = fmt.Errorf("%w: %s", err, fault)
+			}
 			return err
 		}
 		if finished && l.idle() {
@@ -89,16 +92,25 @@ func (l *loop) run(ctx context.Context, done func() (bool, error)) error {
 
 // stuck says why a run does not end.
 func (l *loop) stuck() string {
-	for p, pipe := range l.rtl.board.Config().Pipes {
-		if f := l.rtl.board.Fault(p); f.Kind != spec.ErrorKindNone {
-			return fmt.Sprintf("pipe %s is in error, in golden as in the engine: %v at endpoint %s, psn %#06x, got %d, wanted %d", pipe.Name,
-				f.Kind, l.rtl.board.Config().Endpoints[f.Endpoint].Name, uint32(f.PSN), f.Got, f.Wanted)
-		}
+	if fault := l.fault(); fault != "" {
+		return fault
 	}
 	if err := l.rtl.board.Quiescent(); err != nil {
 		return err.Error()
 	}
 	return "everything is acknowledged, but not every rank has its result"
+}
+
+// fault names a pipe that is in error; "" if none is.
+func (l *loop) fault() string {
+	cfg := l.rtl.board.Config()
+	for p := range cfg.Pipes {
+		if f := l.rtl.board.Fault(p); f.Kind != spec.ErrorKindNone {
+			return fmt.Sprintf("pipe %s is in error, in golden as in the engine: %v at endpoint %s, psn %#06x, got %d, wanted %d",
+				cfg.Pipes[p].Name, f.Kind, cfg.Endpoints[f.Endpoint].Name, uint32(f.PSN), f.Got, f.Wanted)
+		}
+	}
+	return ""
 }
 
 // window takes what the engine did before `until`, the network's time, and lets the network run to there.

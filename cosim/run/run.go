@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -26,10 +27,10 @@ import (
 // ErrDifference means that the engine is not what golden says, or that a result is wrong: exit status 1.
 var ErrDifference = errors.New("a difference was found")
 
-// Clocks traced around a difference.
+// Clocks traced around a difference. A failed assertion is up to a quantum after the clock that is known.
 const (
 	traceBefore = 2000
-	traceAfter  = 200
+	traceAfter  = 2000
 )
 
 // Options of a run.
@@ -57,6 +58,8 @@ type Options struct {
 	TraceFrom, TraceTo uint64
 
 	Once bool // do not run again with a trace after a difference
+
+	golden func(*engine.Config) // of a test: what golden is told otherwise than the engine
 }
 
 // fill sets what was left empty.
@@ -122,7 +125,12 @@ func (r *rtl) program(ctx context.Context, o *Options, cfg engine.Config) (err e
 	if p.DataW != o.DataW {
 		return fmt.Errorf("simulator %s: built for %d bits, want %d", o.Sim, p.DataW, o.DataW)
 	}
-	r.board, err = scoreboard.New(scoreboard.Config{Engine: cfg, Entries: p.Endpoints,
+	told := cfg
+	if o.golden != nil {
+		told.Endpoints = slices.Clone(cfg.Endpoints)
+		o.golden(&told)
+	}
+	r.board, err = scoreboard.New(scoreboard.Config{Engine: told, Entries: p.Endpoints,
 		TickClocks: uint64(o.Group.Clock.PerTick), Seed: o.Seed})
 	if err != nil {
 		return err
@@ -178,6 +186,16 @@ func (r *rtl) driveMAC(at uint64, port int, frame []byte, macError bool) error {
 // window waits for the oldest grant to be run, checks what the engine did and returns it.
 func (r *rtl) window(ctx context.Context) (*server.Window, error) {
 	w, err := r.engine.Window(ctx)
+	for i := range w.Frames {
+		f := &w.Frames[i]
+		r.lastNs = r.ns(f.Last)
+		if r.capture == nil {
+			continue
+		}
+		if err := r.capture.write(&scoreboard.Frame{Clock: f.First, Stream: int(f.Stream), Port: int(f.Port), Bytes: f.Bytes}); err != nil {
+			return nil, err
+		}
+	}
 	if d := r.board.Window(w); d != nil { // it may explain why the simulation failed
 		return nil, d
 	}
@@ -185,15 +203,6 @@ func (r *rtl) window(ctx context.Context) (*server.Window, error) {
 		return nil, err
 	}
 	r.last = w
-	for i := range w.Frames {
-		f := &w.Frames[i]
-		r.lastNs = r.ns(f.Last)
-		if r.capture != nil {
-			if err := r.capture.write(&scoreboard.Frame{Clock: f.First, Stream: int(f.Stream), Port: int(f.Port), Bytes: f.Bytes}); err != nil {
-				return nil, err
-			}
-		}
-	}
 	return w, nil
 }
 
@@ -237,17 +246,15 @@ func (r *rtl) close() error {
 // attempt is one run of one network; a second call with other trace options is the same run.
 type attempt func(ctx context.Context, o *Options, rep *Report) error
 
-// explain runs an attempt. If it finds a difference, the frames around it are written, and the attempt is
-// done again with a trace around the clock of the difference.
+// explain runs an attempt. If it finds a difference, the attempt is done once more, so that there is a
+// trace, a capture and a text to look at.
 func explain(ctx context.Context, o Options, try attempt) (*Report, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
 	}
 	rep := newReport(&o)
 	err := try(ctx, &o, rep)
-	var diff *scoreboard.Difference
-	switch {
-	case err == nil:
+	if err == nil {
 		if o.Capture != "" {
 			rep.Artifacts = append(rep.Artifacts, o.Capture)
 		}
@@ -255,38 +262,59 @@ func explain(ctx context.Context, o Options, try attempt) (*Report, error) {
 			rep.Artifacts = append(rep.Artifacts, o.Trace)
 		}
 		return rep, nil
-	case errors.Is(err, ErrDifference):
-		rep.Mismatches++
-		rep.Difference = err.Error()
+	}
+	text, clock, ok := differenceIn(err, rep)
+	if !ok {
 		return rep, err
-	case !errors.As(err, &diff):
-		return rep, err
+	}
+	if !errors.Is(err, ErrDifference) {
+		err = fmt.Errorf("%w: %w", ErrDifference, err)
 	}
 	rep.Mismatches++
-	rep.Difference = diff.Error()
+	rep.Difference = err.Error()
 	if o.Once {
-		return rep, fmt.Errorf("%w: %w", ErrDifference, diff)
+		return rep, err
 	}
-	if werr := os.MkdirAll(o.OutDir, 0o755); werr != nil {
-		return rep, errors.Join(fmt.Errorf("%w: %w", ErrDifference, diff), werr)
+	files, werr := lookAgain(ctx, o, try, text, clock)
+	rep.Artifacts = append(rep.Artifacts, files...)
+	return rep, errors.Join(err, werr)
+}
+
+// differenceIn returns what there is to say of an error that tells of a difference, and near which clock
+// of the engine it was seen.
+func differenceIn(err error, rep *Report) (text string, clock uint64, ok bool) {
+	var diff *scoreboard.Difference
+	switch {
+	case errors.As(err, &diff):
+		return diff.Error() + "\n\n" + diff.Detail(), diff.Clock, true
+	case errors.Is(err, ErrDifference), errors.Is(err, server.ErrFault):
+		return err.Error() + "\n", rep.Clocks, true
 	}
-	again := o
+	return "", 0, false
+}
+
+// lookAgain does an attempt that ended with a difference once more: with a trace around the clock of the
+// difference, and with every frame written.
+func lookAgain(ctx context.Context, o Options, try attempt, text string, clock uint64) (files []string, err error) {
+	if err := os.MkdirAll(o.OutDir, 0o755); err != nil {
+		return nil, fmt.Errorf("look at the difference again: %w", err)
+	}
 	base := filepath.Join(o.OutDir, fmt.Sprintf("difference-w%d-seed%d", o.DataW, o.Seed))
-	again.Trace, again.Capture = base+".fst", base+".pcapng"
-	again.TraceFrom = diff.Clock - min(diff.Clock, traceBefore)
-	again.TraceTo = diff.Clock + traceAfter
-	say(o.Progress, "difference at clock %d: running again with a trace of clocks %d..%d", diff.Clock, again.TraceFrom, again.TraceTo)
-	text := fmt.Sprintf("%v\n\n%s", diff, diff.Detail())
-	err = try(ctx, &again, newReport(&again))
-	var second *scoreboard.Difference
-	if !errors.As(err, &second) || second.Error() != diff.Error() {
-		text += fmt.Sprintf("\nThe second run, with a trace, did not end the same way: %v\n", err)
+	o.Trace, o.Capture = base+".fst", base+".pcapng"
+	o.TraceFrom, o.TraceTo = clock-min(clock, traceBefore), clock+traceAfter
+	say(o.Progress, "difference at clock %d: running again with a trace of clocks %d..%d", clock, o.TraceFrom, o.TraceTo)
+	rep := newReport(&o)
+	again, _, _ := differenceIn(try(ctx, &o, rep), rep)
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
 	}
-	if werr := os.WriteFile(base+".txt", []byte(text), 0o644); werr != nil {
-		say(o.Progress, "%v", werr)
+	if again != text {
+		text += "\nThe second run, with a trace, did not end the same way:\n" + again
 	}
-	rep.Artifacts = append(rep.Artifacts, base+".txt", again.Capture, again.Trace)
-	return rep, fmt.Errorf("%w: %w", ErrDifference, diff)
+	if err := os.WriteFile(base+".txt", []byte(text), 0o644); err != nil {
+		return nil, fmt.Errorf("look at the difference again: %w", err)
+	}
+	return []string{base + ".txt", o.Capture, o.Trace}, nil
 }
 
 func newReport(o *Options) *Report {

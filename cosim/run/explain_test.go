@@ -1,0 +1,137 @@
+package run
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/epic-inc/epic/cosim/scoreboard"
+	"github.com/epic-inc/epic/golden/capture"
+	"github.com/epic-inc/epic/golden/engine"
+	"github.com/epic-inc/epic/golden/group"
+	"github.com/epic-inc/epic/golden/roce"
+)
+
+func smallRun(t *testing.T) Options {
+	t.Helper()
+	out, err := exec.Command("../../scripts/build-sim", "64").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	shape := group.DefaultOptions()
+	shape.Ranks, shape.MTU, shape.ClocksPerTick = 2, 256, 10
+	g, err := group.Generate(shape)
+	require.NoError(t, err)
+	return Options{Group: g, DataW: 64, Sim: "../../build/sim/w64/inc_sim", Bytes: 4096, Seed: 3, OutDir: t.TempDir()}
+}
+
+// With a TTL in golden that the engine was not given, the first ACK differs in one byte. All that a
+// difference comes with is there, and says so.
+func TestDifference(t *testing.T) {
+	o := smallRun(t)
+	o.golden = func(c *engine.Config) { c.Endpoints[1].TTL = 65 }
+	rep, err := Run(t.Context(), o)
+	require.ErrorIs(t, err, ErrDifference)
+	var diff *scoreboard.Difference
+	require.ErrorAs(t, err, &diff)
+	assert.Equal(t, "byte 22 (ip.ttl)", diff.Field)
+	assert.Equal(t, "0x40", diff.Got)
+	assert.Equal(t, "0x41", diff.Want)
+	assert.EqualValues(t, 3, diff.Seed)
+	assert.Equal(t, 1, rep.Mismatches)
+	assert.False(t, rep.SumEqual)
+	assert.Contains(t, rep.Difference, "seed 3, clock ")
+
+	base := filepath.Join(o.OutDir, "difference-w64-seed3")
+	require.Equal(t, []string{base + ".txt", base + ".pcapng", base + ".fst"}, rep.Artifacts)
+	text, err := os.ReadFile(base + ".txt")
+	require.NoError(t, err)
+	assert.True(t, strings.HasPrefix(string(text), diff.Error()+"\n"), "%s", text)
+	assert.NotContains(t, string(text), "did not end the same way")
+
+	// The capture has what went in and out, up to the frame that differs.
+	f, err := capture.Open(base + ".pcapng")
+	require.NoError(t, err)
+	defer f.Close()
+	var last []byte
+	ins := 0
+	for {
+		frame, err := f.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		switch frame.Name {
+		case "s_axis_rx":
+			ins++
+		case "m_axis_tx":
+			last = frame.Data
+		}
+		_, bad := roce.Decode(frame.Data)
+		require.Nil(t, bad)
+	}
+	assert.Positive(t, ins)
+	assert.NotNil(t, last)
+
+	fst, err := os.Stat(base + ".fst")
+	require.NoError(t, err)
+	assert.Greater(t, fst.Size(), int64(10_000))
+	short, err := os.ReadFile(base + ".fst")
+	require.NoError(t, err)
+	assert.NotEqual(t, make([]byte, 8), short[17:25], "the trace was closed")
+}
+
+func TestOnce(t *testing.T) {
+	o := smallRun(t)
+	o.Once = true
+	o.golden = func(c *engine.Config) { c.Endpoints[1].TTL = 65 }
+	rep, err := Run(t.Context(), o)
+	require.ErrorIs(t, err, ErrDifference)
+	assert.Empty(t, rep.Artifacts)
+	files, err := os.ReadDir(o.OutDir)
+	require.NoError(t, err)
+	assert.Empty(t, files)
+}
+
+// An out in error is no difference between golden and the engine, but the run cannot end well.
+func TestStuck(t *testing.T) {
+	o := smallRun(t)
+	shape := group.DefaultOptions()
+	shape.Ranks, shape.MTU, shape.ClocksPerTick, shape.TimeoutTicks, shape.Loss = 2, 256, 1, 20, 0.9
+	g, err := group.Generate(shape)
+	require.NoError(t, err)
+	o.Group = g
+	rep, err := Run(t.Context(), o)
+	require.ErrorIs(t, err, ErrDifference)
+	assert.ErrorContains(t, err, "in error, in golden as in the engine: retries")
+	assert.Equal(t, 1, rep.Mismatches)
+	assert.Len(t, rep.Artifacts, 3)
+}
+
+func TestWrongResult(t *testing.T) {
+	rep := &Report{FirstResult: -1}
+	require.NoError(t, checkResults(rep, 9, [][]byte{{1, 2, 3, 4}, nil}, [][]byte{{1, 2, 3, 4}, nil}))
+	assert.True(t, rep.SumEqual)
+	rep = &Report{FirstResult: -1}
+	err := checkResults(rep, 9, [][]byte{{1, 2, 3, 4}, {1, 2, 3, 5}}, [][]byte{{1, 2, 3, 4}, {1, 2, 3, 4}})
+	require.ErrorIs(t, err, ErrDifference)
+	assert.ErrorContains(t, err, "seed 9: result of rank 1: element 0 (byte 3) is 01020305, want 01020304")
+	assert.False(t, rep.SumEqual)
+	assert.Equal(t, 1, rep.FirstResult)
+	err = checkResults(rep, 9, [][]byte{{1, 2, 3, 4}}, [][]byte{{1, 2, 3, 4, 5, 6, 7, 8}})
+	assert.ErrorContains(t, err, "got 4 bytes, want 8")
+}
+
+// sum against sums worked out by hand, with carries across bytes and an overflow.
+func TestSum(t *testing.T) {
+	got, err := sum([][]byte{{0xff, 0, 0, 0, 0xff, 0xff, 0xff, 0x7f}, {1, 0, 0, 0, 1, 0, 0, 0}, {0, 0, 0, 0x80, 0, 0, 0, 0x80}})
+	require.NoError(t, err)
+	assert.Equal(t, []byte{0, 1, 0, 0x80, 0, 0, 0, 0}, got)
+	_, err = sum([][]byte{{1, 2, 3, 4}, {1, 2, 3}})
+	assert.ErrorContains(t, err, "vector of rank 1: got 3 bytes, want 4")
+}
