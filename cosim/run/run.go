@@ -209,15 +209,6 @@ func (r *rtl) window(ctx context.Context) (*server.Window, error) {
 // ns is the time of a clock.
 func (r *rtl) ns(clock uint64) float64 { return float64(clock) * 1000 / r.clock.MHz }
 
-// clocks is the first clock at or after a time.
-func (r *rtl) clocks(ns float64) uint64 {
-	c := uint64(ns * r.clock.MHz / 1000)
-	if r.ns(c) < ns {
-		c++
-	}
-	return c
-}
-
 // finish reads counters and state tables back once the engine is quiescent, and completes the report.
 func (r *rtl) finish(ctx context.Context, rep *Report) error {
 	clocks := r.engine.Granted()
