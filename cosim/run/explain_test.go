@@ -21,6 +21,9 @@ import (
 
 func smallRun(t *testing.T) Options {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("the engine's simulator takes minutes to build")
+	}
 	out, err := exec.Command("../../scripts/build-sim", "64").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	shape := group.DefaultOptions()

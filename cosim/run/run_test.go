@@ -25,6 +25,9 @@ const root = "../.."
 // simulator builds the engine's simulator for a width.
 func simulator(t *testing.T, width int) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("the engine's simulator takes minutes to build")
+	}
 	out, err := exec.Command(filepath.Join(root, "scripts/build-sim"), strconv.Itoa(width)).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return filepath.Join(root, "build/sim", fmt.Sprintf("w%d", width), "inc_sim")

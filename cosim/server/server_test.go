@@ -137,6 +137,9 @@ func play(t *testing.T, e *server.Engine, frames []frame, quantum uint64) server
 
 func TestLoopback(t *testing.T) {
 	for _, width := range []int{64, 512, 4096} {
+		if testing.Short() && width != 64 {
+			continue
+		}
 		binary := loopback(t, width)
 		for name, opts := range map[string]server.Options{
 			"free":          {},
