@@ -430,6 +430,7 @@ module inc_pipe #(
   // table access
   wire [PIPE_W-1:0] tbl_p   = tbl_index[PIPE_W-1:0];
   wire quiet       = tbl_valid && lk_idle && !pk_busy && !imm_valid_q && !rel_q && !bind_q
+                     && !ao_valid       // an ACK about to be sent needs op_ep for itself
                      && scan_q == '0 && sc_q == SC_IDLE && tx_idle && jobs_idle
                      && rcy_pend == '0 && err_pend_q == '0;
   wire drained     = !bound_q[tbl_p] || error_q[tbl_p]

@@ -73,7 +73,7 @@ module inc_send_ack #(
   logic            sel_valid_q;
   logic [EP_W-1:0] sel_ep_q;
 
-  wire load = !sel_valid_q && arb_valid;
+  wire load = !sel_valid_q && arb_valid && !init_valid;   // init may clear the record chosen
   inc_rr_arb #(.N(ENDPOINTS)) u_arb (
     .clk(clk), .rst(rst), .req(pend), .advance(load),
     .grant_valid(arb_valid), .grant(arb_onehot), .grant_idx(arb_idx));
