@@ -447,7 +447,7 @@ func (a *adversary) answer(i int) *roce.Packet {
 func (a *adversary) header(i int) *roce.Packet {
 	ep := a.cfg.Endpoints[i]
 	pkt := &roce.Packet{DstMAC: ep.MAC, SrcMAC: ep.PeerMAC, Src: ep.PeerIP, Dst: ep.IP, TOS: uint8(a.rng.Uint32()) &^ 3, TTL: uint8(a.rng.Uint32()),
-		SrcPort: uint16(a.rng.Uint32()), PKey: ep.PKey, DestQP: ep.QPN, MigReq: a.rng.IntN(2) == 0,
+		SrcPort: uint16(a.rng.Uint32()), PKey: ep.PKey | fullMember, DestQP: ep.QPN, MigReq: a.rng.IntN(2) == 0,
 		FECN: a.rng.IntN(2) == 0, BECN: a.rng.IntN(2) == 0, Resv6: uint8(a.rng.IntN(64)), Resv7: uint8(a.rng.IntN(128))}
 	if a.rng.IntN(8) == 0 {
 		pkt.TOS |= 3

@@ -22,7 +22,8 @@ const (
 	hostRetries     = 7
 	hostMinRNRTimer = 1
 	hostTTL         = 64
-	hostPort        = 50000 // UDP source port of rank 0, one more for each
+	fullMember      = 0x8000 // in a P_Key: then the other side may be a limited member
+	hostPort        = 50000  // UDP source port of rank 0, one more for each
 )
 
 // linkOf is a link of the group at the engine's clock.
@@ -62,7 +63,7 @@ func hostConfig(g *group.Group, r int) (host.Config, engine.Config, int, error) 
 	rank, ep := g.Ranks[r], cfg.Endpoints[e]
 	return host.Config{
 		Name: group.RankName(r), MAC: roce.MAC(rank.MAC), PeerMAC: ep.MAC, IP: rank.IP.Addr, PeerIP: ep.IP, QPN: rank.QPN, PeerQPN: ep.QPN,
-		PKey: ep.PKey, UDPSport: uint16(hostPort + r), TTL: hostTTL, VLAN: ep.VLAN,
+		PKey: ep.PKey | fullMember, UDPSport: uint16(hostPort + r), TTL: hostTTL, VLAN: ep.VLAN,
 		SendPSN: ep.PSN0, RecvPSN: ep.PSN0, MTU: g.MTU,
 		Timeout: hostTimeout, RetryCnt: hostRetries, RNRRetry: hostRetries, MinRNRTimer: hostMinRNRTimer, Settings: settings,
 	}, cfg, e, nil

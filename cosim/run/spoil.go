@@ -27,6 +27,7 @@ func (a *adversary) spoil(i int, pkt *roce.Packet) (port int, frame []byte, macE
 		func() { frame = a.foreign(pkt) },
 		func() { frame = pkt.Encode(); setUDPChecksum(frame, pkt); frame = a.flip(frame) },
 		func() { frame = a.icrc(pkt) },
+		func() { frame = a.pad(pkt) },
 	}
 	ways[a.rng.IntN(len(ways))]()
 	return port, frame, macError
@@ -53,7 +54,18 @@ func (a *adversary) icrc(pkt *roce.Packet) []byte {
 	return frame
 }
 
-// at is where the headers of an encoded packet begin.
+// pad sets the pad count to any value, mostly where there is nothing to pad.
+func (a *adversary) pad(pkt *roce.Packet) []byte {
+	if !pkt.HasAETH() && a.rng.IntN(4) > 0 {
+		pkt.Opcode, pkt.Payload = spec.OpcodeSendOnly, nil
+	}
+	frame := pkt.Encode()
+	frame[udpAt(pkt)+9] ^= byte(1+a.rng.IntN(3)) << 4
+	_ = roce.SetICRC(frame)
+	return frame
+}
+
+// ipAt and udpAt are where the headers of an encoded packet begin.
 func ipAt(pkt *roce.Packet) int { return 14 + 4*len(pkt.VLAN) }
 
 func udpAt(pkt *roce.Packet) int {
@@ -128,7 +140,7 @@ func (a *adversary) stranger(i int, pkt *roce.Packet, port *int) {
 	case 4:
 		pkt.DestQP ^= 1 << a.rng.IntN(24)
 	case 5:
-		pkt.PKey = []uint16{pkt.PKey ^ 1<<a.rng.IntN(15), pkt.PKey &^ 0x8000, pkt.PKey | 0x8000, uint16(a.rng.Uint32())}[a.rng.IntN(4)]
+		pkt.PKey = []uint16{pkt.PKey ^ 1<<a.rng.IntN(15), pkt.PKey &^ fullMember, pkt.PKey | fullMember, uint16(a.rng.Uint32())}[a.rng.IntN(4)]
 	case 6:
 		*port = a.rng.IntN(a.rtl.engine.Params().Ports)
 	case 7: // another endpoint's address and QPN, or either
