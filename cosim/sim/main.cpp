@@ -23,7 +23,9 @@
 #include <vector>
 
 #include <verilated.h>
+#if VM_TRACE_FST
 #include <verilated_fst_c.h>
+#endif
 
 #include "Vinc_tb.h"
 #include "inc_spec.h"
@@ -34,6 +36,18 @@
 #endif
 
 namespace {
+
+#if VM_TRACE_FST
+using Fst = VerilatedFstC;
+#else
+// Of a build without traces (scripts/build-sim --lean), which refuses --trace: never opened.
+struct Fst {
+  void open(const char*) {}
+  void dump(uint64_t) {}
+  void flush() {}
+  void close() {}
+};
+#endif
 
 volatile std::sig_atomic_t g_signal = 0;  // a signal handler can reach nothing else
 
@@ -82,6 +96,10 @@ bool parse(int argc, char** argv, Options* o, std::string* error) {
     if (arg == "--trace") o->trace = argv[i];
     if (arg == "--instance") o->instance = static_cast<uint32_t>(std::strtoul(argv[i], nullptr, 10));
   }
+  if (!VM_TRACE_FST && !o->trace.empty()) {
+    *error = "--trace: this simulator was built without traces";
+    return false;
+  }
   if (o->socket.empty() == o->replay.empty()) {
     *error = "want one of --socket and --replay";
     return false;
@@ -109,7 +127,7 @@ class Simulation {
   inc::Instance instance_;
   std::unique_ptr<VerilatedContext> context_;
   std::unique_ptr<Vinc_tb> top_;
-  std::unique_ptr<VerilatedFstC> trace_;
+  std::unique_ptr<Fst> trace_;
   uint64_t reset_clocks_ = 0;
   Clock::time_point flushed_ = Clock::now();
 };
@@ -174,8 +192,10 @@ void Simulation::trace_clock() {
     return;
   }
   if (!trace_ && instance_.clock >= s.trace_from) {
-    trace_ = std::make_unique<VerilatedFstC>();
+    trace_ = std::make_unique<Fst>();
+#if VM_TRACE_FST
     top_->trace(trace_.get(), 99);
+#endif
     trace_->open(options_.trace.c_str());
   }
 }
