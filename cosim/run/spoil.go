@@ -140,7 +140,7 @@ func (a *adversary) stranger(i int, pkt *roce.Packet, port *int) {
 	case 4:
 		pkt.DestQP ^= 1 << a.rng.IntN(24)
 	case 5:
-		pkt.PKey = []uint16{pkt.PKey ^ 1<<a.rng.IntN(15), pkt.PKey &^ fullMember, pkt.PKey | fullMember, uint16(a.rng.Uint32())}[a.rng.IntN(4)]
+		pkt.PKey = []uint16{pkt.PKey ^ 1<<a.rng.IntN(15), pkt.PKey &^ fullMember, pkt.PKey &^ fullMember, uint16(a.rng.Uint32())}[a.rng.IntN(4)]
 	case 6:
 		*port = a.rng.IntN(a.rtl.engine.Params().Ports)
 	case 7: // another endpoint's address and QPN, or either
