@@ -25,8 +25,6 @@ const (
 	MaxPSNBits   = psn.Bits
 	MinSlots     = 2
 	MaxSlots     = 1 << 22 // protocol.md 1
-	MinMTU       = 256
-	MaxMTU       = 4096
 )
 
 // Config describes one engine: its endpoints, its pipes and which variant of the protocol it follows.
@@ -241,8 +239,8 @@ func (c Config) checkPipe(i, psnBits int) []error {
 	} else {
 		inRange("ack every", p.AckEvery, 1, max(1, p.N/4))
 	}
-	if p.MTU < MinMTU || p.MTU > MaxMTU || bits.OnesCount(uint(max(p.MTU, 0))) != 1 {
-		bad("MTU: got %d, want 256, 512, 1024, 2048 or 4096", p.MTU)
+	if !roce.ValidMTU(p.MTU) {
+		bad("MTU: got %d, want %s", p.MTU, roce.WantMTU())
 	}
 	if int64(p.PSN0) >= 1<<psnBits {
 		bad("PSN0: got %#x, want a PSN of %d bits", uint32(p.PSN0), psnBits)

@@ -46,7 +46,7 @@ func TestValidate(t *testing.T) {
 		{"slots 1", func(c *Config) { c.Pipes[0].N = 1 }, "slots: got 1"},
 		{"slots too many", func(c *Config) { c.Pipes[0].N = 1 << 23 }, "slots: got 8388608"},
 		{"slots in a small space", func(c *Config) { c.PSNBits = 3 }, "slots: got 4, want a power of two in 2..2"},
-		{"mtu", func(c *Config) { c.Pipes[0].MTU = 1500 }, "MTU: got 1500, want 256, 512, 1024, 2048 or 4096"},
+		{"mtu", func(c *Config) { c.Pipes[0].MTU = 1500 }, "MTU: got 1500, want one of 256, 512, 1024, 2048, 4096"},
 		{"ack every", func(c *Config) { c.Pipes[0].AckEvery = 2 }, "ack every: got 2, want 1..1"},
 		{"rnr code", func(c *Config) { c.Pipes[0].RNRCode = 32 }, "RNR timer code: got 32, want 0..31"},
 		{"retries", func(c *Config) { c.Pipes[0].Retries = 16 }, "retries: got 16, want 0..15"},

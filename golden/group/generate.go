@@ -16,6 +16,7 @@ import (
 	"github.com/epic-inc/epic/golden/engine"
 	"github.com/epic-inc/epic/golden/host"
 	"github.com/epic-inc/epic/golden/psn"
+	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
 	"github.com/epic-inc/epic/golden/tree"
 )
@@ -118,8 +119,8 @@ func (o Options) Check() error {
 	if !kind.HasRoot() && o.RootRank != 0 {
 		return badOption("root-rank", "got %d with %s, want none: only reduce and broadcast have a root rank", o.RootRank, o.Collective)
 	}
-	if bits.OnesCount(uint(max(o.MTU, 0))) != 1 || o.MTU < engine.MinMTU || o.MTU > engine.MaxMTU {
-		return badOption("mtu", "got %d, want one of 256, 512, 1024, 2048, 4096", o.MTU)
+	if !roce.ValidMTU(o.MTU) {
+		return badOption("mtu", "got %d, want %s", o.MTU, roce.WantMTU())
 	}
 	if o.PSN0 > psn.Mask {
 		return badOption("psn0", "got %#x, want at most 24 bits, 0..0xffffff", o.PSN0)

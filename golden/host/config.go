@@ -125,10 +125,8 @@ func (c Config) Validate() error {
 	if !psn.Valid(c.SendPSN) || !psn.Valid(c.RecvPSN) {
 		bad("first PSNs: got %#x and %#x, want 24 bits", uint32(c.SendPSN), uint32(c.RecvPSN))
 	}
-	switch c.MTU {
-	case 256, 512, 1024, 2048, 4096:
-	default:
-		bad("MTU: got %d, want 256, 512, 1024, 2048 or 4096", c.MTU)
+	if !roce.ValidMTU(c.MTU) {
+		bad("MTU: got %d, want %s", c.MTU, roce.WantMTU())
 	}
 	inRange("timeout", c.Timeout, 0, 31)
 	inRange("retry_cnt", c.RetryCnt, 0, 7)

@@ -394,7 +394,7 @@ func TestConfigErrors(t *testing.T) {
 	for want, spoil := range map[string]func(*Config){
 		"QPN: got 0x0":           func(c *Config) { c.QPN = 0 },
 		"peer QPN: got 0x100000": func(c *Config) { c.PeerQPN = 1 << 24 },
-		"MTU: got 1500, want 256, 512, 1024, 2048 or 4096": func(c *Config) { c.MTU = 1500 },
+		"MTU: got 1500, want one of 256, 512, 1024, 2048, 4096": func(c *Config) { c.MTU = 1500 },
 		"timeout: got 32, want 0..31":                      func(c *Config) { c.Timeout = 32 },
 		"retry_cnt: got 8, want 0..7":                      func(c *Config) { c.RetryCnt = 8 },
 		"rnr_retry: got -1, want 0..7":                     func(c *Config) { c.RNRRetry = -1 },

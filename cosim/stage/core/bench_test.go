@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -159,7 +160,7 @@ func addr(a netip.Addr) []uint32 {
 func plan(t *testing.T, cfg engine.Config) *table.Plan {
 	t.Helper()
 	p, err := table.NewPlan(cfg, table.Capabilities{Ports: 64, Endpoints: entries, Pipes: pipes, Outs: entries,
-		PoolKB: blocks * spec.BlockBytes / 1024, MTU: engine.MaxMTU, Mode3: true, Float: true})
+		PoolKB: blocks * spec.BlockBytes / 1024, MTU: slices.Max(roce.MTUs()), Mode3: true, Float: true})
 	require.NoError(t, err)
 	return p
 }
