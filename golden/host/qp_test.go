@@ -395,13 +395,13 @@ func TestConfigErrors(t *testing.T) {
 		"QPN: got 0x0":           func(c *Config) { c.QPN = 0 },
 		"peer QPN: got 0x100000": func(c *Config) { c.PeerQPN = 1 << 24 },
 		"MTU: got 1500, want one of 256, 512, 1024, 2048, 4096": func(c *Config) { c.MTU = 1500 },
-		"timeout: got 32, want 0..31":                      func(c *Config) { c.Timeout = 32 },
-		"retry_cnt: got 8, want 0..7":                      func(c *Config) { c.RetryCnt = 8 },
-		"rnr_retry: got -1, want 0..7":                     func(c *Config) { c.RNRRetry = -1 },
-		"min_rnr_timer: got 32, want 0..31":                func(c *Config) { c.MinRNRTimer = 32 },
-		"window: got 0, want 1..4194304":                   func(c *Config) { c.Settings.Window = 0 },
-		"first PSNs: got 0x1000000":                        func(c *Config) { c.SendPSN = 1 << 24 },
-		"two IPv4 or two IPv6":                             func(c *Config) { c.IP = netip.MustParseAddr("::1") },
+		"timeout: got 32, want 0..31":                           func(c *Config) { c.Timeout = 32 },
+		"retry_cnt: got 8, want 0..7":                           func(c *Config) { c.RetryCnt = 8 },
+		"rnr_retry: got -1, want 0..7":                          func(c *Config) { c.RNRRetry = -1 },
+		"min_rnr_timer: got 32, want 0..31":                     func(c *Config) { c.MinRNRTimer = 32 },
+		"window: got 0, want 1..4194304":                        func(c *Config) { c.Settings.Window = 0 },
+		"first PSNs: got 0x1000000":                             func(c *Config) { c.SendPSN = 1 << 24 },
+		"two IPv4 or two IPv6":                                  func(c *Config) { c.IP = netip.MustParseAddr("::1") },
 	} {
 		cfg := config(LinuxRXE())
 		spoil(&cfg)
