@@ -62,10 +62,16 @@ type Options struct {
 	golden func(*engine.Config) // of a test: what golden is told otherwise than the engine
 }
 
+// engineMode is the protocol mode that golden and the RTL run.
+const engineMode = 3
+
 // fill sets what was left empty.
 func (o *Options) fill() error {
 	if o.Group == nil {
 		return errors.New("run: no group")
+	}
+	if o.Group.Mode != engineMode {
+		return fmt.Errorf("mode: got %d, want %d: the engine runs Mode-III", o.Group.Mode, engineMode)
 	}
 	if o.RTLAt == "" {
 		t, err := o.Group.Tree()
