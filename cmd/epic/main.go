@@ -23,7 +23,7 @@ import (
 
 // grace is how long a command may take to end after Ctrl-C: a simulator is told to end, and traces
 // are flushed.
-const grace = 10 * time.Second
+const grace = 5 * time.Second
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -61,7 +61,7 @@ type Options struct {
 	NoProbe bool          // no retirement records
 	Record  io.Writer     // if not nil: gets all that is sent, for `inc_sim --replay`
 	Output  io.Writer     // if not nil: gets the simulator's stdout and stderr
-	Stall   time.Duration // longest silence while clocks are granted; 0: a minute
+	Stall   time.Duration // longest silence while clocks are granted, and longest write; 0: a minute
 }
 
 // Params are the parameters that the simulator was built with.
@@ -96,6 +96,7 @@ type Engine struct {
 	cmd    *exec.Cmd
 	output *tail
 	sock   net.Conn
+	writer *writer
 	conn   *link.Conn
 	dir    string
 
@@ -111,10 +112,12 @@ type Engine struct {
 	regID       uint32
 	frames      uint32
 	lost        error // the first failure; every later call returns it
+	terminated  bool  // SIGTERM was sent, and did not help in time
 	closed      bool
 }
 
-// Start runs the simulator and shakes hands with it. On return it stands at clock 0, in reset.
+// Start runs the simulator and shakes hands with it. On return it stands at clock 0, in reset. When ctx
+// ends, so does a Drive or Grant that waits for a simulator that takes nothing.
 func Start(ctx context.Context, opts Options) (*Engine, error) {
 	if opts.Stall == 0 {
 		opts.Stall = stallTimeout
@@ -184,12 +187,13 @@ func (e *Engine) start(ctx context.Context, binary string) error {
 	if e.sock, err = e.accept(ctx, listener); err != nil {
 		return err
 	}
-	var stream io.ReadWriter = e.sock
+	e.writer = newWriter(ctx, e.sock, e.opts.Stall)
+	stream := struct {
+		io.Reader
+		io.Writer
+	}{e.sock, e.writer}
 	if e.opts.Record != nil {
-		stream = struct {
-			io.Reader
-			io.Writer
-		}{e.sock, io.MultiWriter(e.sock, e.opts.Record)}
+		stream.Writer = io.MultiWriter(e.writer, e.opts.Record)
 	}
 	e.conn = link.NewConn(stream)
 	if err := e.shakeHands(ctx); err != nil {
@@ -420,6 +424,15 @@ func (e *Engine) fail(cause error) error {
 	if e.lost != nil {
 		return e.lost
 	}
+	if err := e.writer.interrupted(); err != nil && errors.Is(cause, err) {
+		e.lost = err
+		return e.lost
+	}
+	if errors.Is(cause, os.ErrDeadlineExceeded) {
+		e.kill()
+		e.lost = fmt.Errorf("%w: it took nothing for %v near clock %d", ErrLost, e.opts.Stall, e.reached)
+		return e.lost
+	}
 	select {
 	case <-e.exited:
 	case <-time.After(exitWait):
@@ -523,7 +536,7 @@ func (e *Engine) Close() error {
 	if e.lost != nil {
 		return nil // told already
 	}
-	_ = e.sock.SetWriteDeadline(time.Now().Add(finishWait))
+	e.writer.last(finishWait)
 	if err := e.conn.Write(&spec.Finish{}); err != nil {
 		return err
 	}
@@ -545,6 +558,7 @@ func (e *Engine) Close() error {
 	case <-e.exited:
 		return nil
 	case <-time.After(finishWait):
+		e.terminated = true
 		return fmt.Errorf("%w: it neither finished nor ended on SIGTERM", ErrLost)
 	}
 }
@@ -562,11 +576,13 @@ func (e *Engine) kill() {
 		return
 	default:
 	}
-	_ = e.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-e.exited:
-		return
-	case <-time.After(finishWait):
+	if !e.terminated {
+		_ = e.cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-e.exited:
+			return
+		case <-time.After(finishWait):
+		}
 	}
 	_ = e.cmd.Process.Kill()
 	<-e.exited

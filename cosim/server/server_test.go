@@ -505,6 +505,51 @@ func TestStall(t *testing.T) {
 	assert.ErrorContains(t, err, "nothing heard")
 }
 
+// A simulator that has stopped, with more to write than the socket holds, neither hangs the writer for
+// ever nor outlives it.
+func TestStopped(t *testing.T) {
+	flood := func(e *server.Engine) (err error) {
+		for i := 0; err == nil && i < 10_000; i++ {
+			_, err = e.Drive(0, 0, make([]byte, 4096), false)
+		}
+		return err
+	}
+	gone := func(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+	t.Run("stall", func(t *testing.T) {
+		e := start(t, server.Options{Binary: loopback(t, 64), Seed: 1, Stall: 300 * time.Millisecond})
+		require.NoError(t, syscall.Kill(e.PID(), syscall.SIGSTOP))
+		before := time.Now()
+		err := flood(e)
+		require.ErrorIs(t, err, server.ErrLost)
+		assert.ErrorContains(t, err, "took nothing for 300ms")
+		assert.Less(t, time.Since(before), endWithin)
+		assert.True(t, gone(e.PID()))
+	})
+	t.Run("cancel", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		e, err := server.Start(ctx, server.Options{Binary: loopback(t, 64), Seed: 1})
+		require.NoError(t, err)
+		require.NoError(t, syscall.Kill(e.PID(), syscall.SIGSTOP))
+		time.AfterFunc(200*time.Millisecond, cancel)
+		before := time.Now()
+		require.ErrorIs(t, flood(e), context.Canceled)
+		require.ErrorIs(t, e.Grant(1000), context.Canceled, "every call after it")
+		assert.NoError(t, e.Close())
+		assert.Less(t, time.Since(before), endWithin)
+		assert.True(t, gone(e.PID()))
+	})
+	t.Run("close", func(t *testing.T) { // nothing waits to be written
+		e, err := server.Start(t.Context(), server.Options{Binary: loopback(t, 64), Seed: 1})
+		require.NoError(t, err)
+		require.NoError(t, syscall.Kill(e.PID(), syscall.SIGSTOP))
+		before := time.Now()
+		require.ErrorIs(t, e.Close(), server.ErrLost)
+		assert.Less(t, time.Since(before), endWithin)
+		assert.True(t, gone(e.PID()))
+	})
+}
+
 func TestCancel(t *testing.T) {
 	e := start(t, server.Options{Binary: loopback(t, 64), Seed: 1})
 	require.NoError(t, e.Grant(1<<30))
