@@ -411,7 +411,8 @@ module inc_pipe #(
   assign sc_rd  = sc_q == SC_READ && !tx_slot_en;
   wire sc_hit   = sc_slot_q.valid && sc_slot_q.tag == (sc_epsn >> sc_cfg_q.n_log2)
                   && sc_slot_q.bitmap[sc_in_index[$clog2(FAN_IN)-1:0]];
-  wire sc_stale = f_take && c_blk_q == sc_blk_q;          // the slot changed under the scan
+  // The slot changed under the scan: written since it was read, or in the clock of the read.
+  wire sc_stale = f_take && c_blk_q == (sc_rd ? sc_blk : sc_blk_q);
 
   // recycle and error: one candidate pipe each
   wire [PIPES-1:0] pk_pipe_mask = pk_busy && c_q.is_data ? PIPES'(1) << c_pipe : '0;
