@@ -187,6 +187,8 @@ func (e *Engine) start(ctx context.Context, binary string) error {
 	if e.sock, err = e.accept(ctx, listener); err != nil {
 		return err
 	}
+	// Nobody else may connect, and a process that is killed leaves nothing behind.
+	_ = os.RemoveAll(e.dir)
 	e.writer = newWriter(ctx, e.sock, e.opts.Stall)
 	stream := struct {
 		io.Reader
@@ -531,7 +533,6 @@ func (e *Engine) Close() error {
 		return nil
 	}
 	e.closed = true
-	defer os.RemoveAll(e.dir)
 	defer e.kill()
 	if e.lost != nil {
 		return nil // told already

@@ -367,7 +367,8 @@ func TestServerKilled(t *testing.T) {
 	cmd := exec.Command(self)
 	binary, err := filepath.Abs(loopback(t, 64))
 	require.NoError(t, err)
-	cmd.Env = append(os.Environ(), helperEnv+"="+binary, helperEnv+"_TRACE="+trace)
+	temp := t.TempDir()
+	cmd.Env = append(os.Environ(), helperEnv+"="+binary, helperEnv+"_TRACE="+trace, "TMPDIR="+temp)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -383,6 +384,9 @@ func TestServerKilled(t *testing.T) {
 	require.Eventually(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || zombie(pid) },
 		endWithin, 20*time.Millisecond, "the simulator outlived its server")
 	checkTrace(t, trace)
+	left, err := os.ReadDir(temp)
+	require.NoError(t, err)
+	assert.Empty(t, left, "the socket is gone once the simulator has connected")
 }
 
 // zombie says whether the process has ended and only waits to be reaped.
