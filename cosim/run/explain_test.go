@@ -1,7 +1,9 @@
 package run
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -87,6 +89,33 @@ func TestDifference(t *testing.T) {
 	short, err := os.ReadFile(base + ".fst")
 	require.NoError(t, err)
 	assert.NotEqual(t, make([]byte, 8), short[17:25], "the trace was closed")
+}
+
+// A second run that does not get as far as the first says why, and names no file that it did not write.
+func TestSecondRunFails(t *testing.T) {
+	o := smallRun(t)
+	old := filepath.Join(o.OutDir, "difference-w64-seed3.fst")
+	require.NoError(t, os.WriteFile(old, []byte("of an earlier run"), 0o600))
+	var progress strings.Builder
+	o.Progress = &progress
+	runs := 0
+	rep, err := explain(t.Context(), o, func(context.Context, *Options, *Report) error {
+		runs++
+		if runs == 1 {
+			return fmt.Errorf("%w: seed 3: the first", ErrDifference)
+		}
+		return errors.New("the simulator is lost")
+	})
+	require.ErrorIs(t, err, ErrDifference)
+	assert.Equal(t, 2, runs)
+	base := filepath.Join(o.OutDir, "difference-w64-seed3")
+	require.Equal(t, []string{base + ".txt"}, rep.Artifacts)
+	text, err := os.ReadFile(base + ".txt")
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "seed 3: the first")
+	assert.Contains(t, string(text), "did not end the same way:\nthe simulator is lost\n")
+	assert.Contains(t, progress.String(), "seed 3: the first", "said before the second run, which may be interrupted")
+	assert.NoFileExists(t, old)
 }
 
 func TestOnce(t *testing.T) {

@@ -272,6 +272,7 @@ func explain(ctx context.Context, o Options, try attempt) (*Report, error) {
 	if o.Once {
 		return rep, err
 	}
+	say(o.Progress, "%v", err) // now: the second run may be interrupted
 	files, werr := lookAgain(ctx, o, try, text, clock)
 	rep.Artifacts = append(rep.Artifacts, files...)
 	return rep, errors.Join(err, werr)
@@ -299,11 +300,20 @@ func lookAgain(ctx context.Context, o Options, try attempt, text string, clock u
 	base := filepath.Join(o.OutDir, fmt.Sprintf("difference-w%d-seed%d", o.DataW, o.Seed))
 	o.Trace, o.Capture = base+".fst", base+".pcapng"
 	o.TraceFrom, o.TraceTo = clock-min(clock, traceBefore), clock+traceAfter
-	say(o.Progress, "difference at clock %d: running again with a trace of clocks %d..%d", clock, o.TraceFrom, o.TraceTo)
+	for _, old := range []string{base + ".txt", o.Capture, o.Trace} { // of another run with this seed
+		if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("look at the difference again: %w", err)
+		}
+	}
+	say(o.Progress, "running again with a trace of clocks %d..%d", o.TraceFrom, o.TraceTo)
 	rep := newReport(&o)
-	again, _, _ := differenceIn(try(ctx, &o, rep), rep)
-	if err := ctx.Err(); err != nil {
+	second := try(ctx, &o, rep)
+	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
+	}
+	again, _, ok := differenceIn(second, rep)
+	if !ok {
+		again = fmt.Sprintf("%v\n", second)
 	}
 	if again != text {
 		text += "\nThe second run, with a trace, did not end the same way:\n" + again
@@ -311,7 +321,12 @@ func lookAgain(ctx context.Context, o Options, try attempt, text string, clock u
 	if err := os.WriteFile(base+".txt", []byte(text), 0o644); err != nil {
 		return nil, fmt.Errorf("look at the difference again: %w", err)
 	}
-	return []string{base + ".txt", o.Capture, o.Trace}, nil
+	for _, file := range []string{base + ".txt", o.Capture, o.Trace} {
+		if _, err := os.Stat(file); err == nil { // a second run that ended early may lack some
+			files = append(files, file)
+		}
+	}
+	return files, nil
 }
 
 func newReport(o *Options) *Report {
