@@ -49,7 +49,7 @@ module inc_fifo #(
 
   always_ff @(posedge clk) begin
     count_q <= count_d;
-    ready_q <= count_d != CW'(DEPTH);
+    ready_q <= pop || (push ? count_q != CW'(DEPTH - 1) : ready_q);
     if (push) wr_q <= wr_q + AW'(1);
     if (rst) begin
       count_q <= '0;
@@ -66,7 +66,7 @@ module inc_fifo #(
         if (push) mem[wr_q] <= s_data;
       end
       always_ff @(posedge clk) begin
-        valid_q <= count_d != '0;
+        valid_q <= push || (pop ? count_q != CW'(1) : valid_q);
         if (pop) rd_q <= rd_q + AW'(1);
         if (rst) begin
           valid_q <= 1'b0;
@@ -76,27 +76,32 @@ module inc_fifo #(
       assign m_valid = valid_q;
       assign m_data  = mem[rd_q];
     end else begin : gen_reg
-      // mem -> out register. A word is fetched when the output register is free or being taken and
-      // the memory holds one written in an earlier clock; count includes the output register.
       logic [DATA_W-1:0] mem [DEPTH];
       logic [DATA_W-1:0] out_q;
       logic              valid_q;
-      logic [CW-1:0]     stored_q; // words in the memory, written before this clock
-      wire fetch = stored_q != '0 && (!valid_q || m_ready);
+      logic              stored_q, stored_d; // words are in the memory, behind the one in out_q
+      wire free   = !valid_q || m_ready;
+      wire fetch  = stored_q && free;
+      wire direct = push && !stored_q && free;
+      // The last stored word leaves and none comes: what is left is the one in out_q.
+      always_comb begin
+        stored_d = stored_q;
+        if (push && !direct) stored_d = 1'b1;
+        else if (fetch) stored_d = count_q > CW'(2);
+      end
       always_ff @(posedge clk) begin
         if (push) mem[wr_q] <= s_data;
       end
       always_ff @(posedge clk) begin
-        if (fetch) out_q <= mem[rd_q];
+        if (free) out_q <= stored_q ? mem[rd_q] : s_data; // not s_valid: it may come late
       end
       always_ff @(posedge clk) begin
-        if (push && !fetch) stored_q <= stored_q + CW'(1);
-        if (fetch && !push) stored_q <= stored_q - CW'(1);
-        if (fetch) rd_q <= rd_q + AW'(1);
-        if (fetch) valid_q <= 1'b1;
+        stored_q <= stored_d;
+        if (fetch || direct) rd_q <= rd_q + AW'(1); // a direct word has passed its place
+        if (fetch || direct) valid_q <= 1'b1;
         else if (m_ready) valid_q <= 1'b0;
         if (rst) begin
-          stored_q <= '0;
+          stored_q <= 1'b0;
           rd_q     <= '0;
           valid_q  <= 1'b0;
         end

@@ -10,7 +10,7 @@
 //                first beat out; a beat that holds bytes of the ICRC comes 4 or 5 clocks later
 //                than it would.
 // Throughput:    1 beat per clock; frames without bubbles when fed.
-// Back-pressure: s_hdr_ready and s_pay_ready are registers (FIFOs of 4). m_axis_tx_* are
+// Back-pressure: s_hdr_ready and s_pay_ready are registers (inc_skid). m_axis_tx_* are
 //                registers.
 // Reset:         synchronous; forgets everything inside.
 // Parameters:    DATA_W 64..4096, a power of two.
@@ -52,14 +52,19 @@ module inc_deparse #(
   localparam int OUT_DEPTH = 16;
 
   // ---------------------------------------------------------------------------------------------
-  // Lengths and the constant part of the checksum are worked out on the way into the header FIFO.
+  // Lengths and the sum of the IPv4 header are worked out on the way in.
 
   typedef struct packed {
     logic [15:0]       udp_length;
-    logic [18:0]       ip_sum;     // of the IPv4 header without its length
+    logic [18:0]       ip_sum;     // of the IPv4 header, to be folded
     logic [2:0]        extra;      // (header bytes - 54) / 4: 0, 1, 2, 5, 6, 7
+    logic [3:0]        pay_beat;   // beat in which the payload starts
+    logic              pay_first;  // that is the first
+    logic              has_pay;
     logic [LEN_W-1:0]  icrc_at;    // first byte of the ICRC
     logic [LEN_W-1:0]  final_at;   // last byte of the frame
+    logic              icrc_first; // the ICRC starts in the first beat
+    logic              one_beat;   // the frame is one beat
   } work_t;
 
   work_t           in, w;
@@ -71,16 +76,32 @@ module inc_deparse #(
     word = {3'b000, value};
   endfunction
 
-  wire [15:0] padded = (s_hdr.plen + 16'd3) & 16'hfffc;
   wire        in_ext = s_hdr.has_aeth || s_hdr.has_imm;
+  // IPv4 length: header to ICRC, with the pad.
+  wire [15:0] in_length = (s_hdr.plen + (in_ext ? 16'd51 : 16'd47)) & 16'hfffc;
   always_comb begin
-    in.udp_length = padded + (in_ext ? 16'd28 : 16'd24);
+    in.udp_length = (s_hdr.plen + (in_ext ? 16'd31 : 16'd27)) & 16'hfffc;
     in.extra = {2'b00, s_hdr.vlan_valid} + {2'b00, in_ext} + (s_hdr.is_v6 ? 3'd5 : 3'd0);
-    in.icrc_at  = LEN_W'(padded) + LEN_W'(54) + LEN_W'({in.extra, 2'b00});
-    in.final_at = LEN_W'(padded) + LEN_W'(57) + LEN_W'({in.extra, 2'b00});
-    in.ip_sum = word({8'h45, s_hdr.tos}) + word(16'h4000) + word({s_hdr.ttl, 8'd17}) +
-                word(s_hdr.sip[31:16]) + word(s_hdr.sip[15:0]) +
-                word(s_hdr.dip[31:16]) + word(s_hdr.dip[15:0]);
+    in.icrc_at  = LEN_W'(s_hdr.plen);
+    in.final_at = LEN_W'(s_hdr.plen);
+    in.pay_beat = '0;
+    for (int n = 0; n < 8; n++) begin
+      if (in.extra == 3'(n)) begin
+        in.icrc_at  = LEN_W'(s_hdr.plen) + LEN_W'(55 + 4*n);
+        in.final_at = LEN_W'(s_hdr.plen) + LEN_W'(59 + 4*n);
+        in.pay_beat = 4'((54 + 4*n) / BYTES);
+      end
+    end
+    in.icrc_at  = {in.icrc_at[LEN_W-1:2], 2'b10};  // headers are 2 mod 4: see below
+    in.final_at = {in.final_at[LEN_W-1:2], 2'b01};
+    in.pay_first  = in.pay_beat == '0;
+    in.has_pay    = s_hdr.plen != '0;
+    in.icrc_first = in.icrc_at[LEN_W-1:LANE_W] == '0;
+    in.one_beat   = in.final_at[LEN_W-1:LANE_W] == '0;
+    in.ip_sum = ((word(s_hdr.sip[31:16]) + word(s_hdr.sip[15:0])) +
+                 (word(s_hdr.dip[31:16]) + word(s_hdr.dip[15:0]))) +
+                ((word({8'h45, s_hdr.tos}) + word({s_hdr.ttl, 8'd17})) +
+                 (word(in_length) + word(16'h4000)));
   end
 
   wire              hdr_valid;
@@ -91,16 +112,13 @@ module inc_deparse #(
   wire              pay_ready;
   wire [DATA_W-1:0] pay_data;
   wire              pay_last;
-  wire [2:0]        unused_hdr_count;
-  wire [2:0]        unused_pay_count;
 
   assign h = hdr_out;
   assign w = work_out;
 
-  inc_fifo #(
-    .DATA_W(HDR_W + WORK_W),
-    .DEPTH (4)
-  ) u_hdr_fifo (
+  inc_skid #(
+    .DATA_W(HDR_W + WORK_W)
+  ) u_hdr_skid (
     .clk    (clk),
     .rst    (rst),
     .s_valid(s_hdr_valid),
@@ -108,14 +126,12 @@ module inc_deparse #(
     .s_data ({s_hdr, in}),
     .m_valid(hdr_valid),
     .m_ready(hdr_ready),
-    .m_data ({hdr_out, work_out}),
-    .count  (unused_hdr_count)
+    .m_data ({hdr_out, work_out})
   );
 
-  inc_fifo #(
-    .DATA_W(DATA_W + 1),
-    .DEPTH (4)
-  ) u_pay_fifo (
+  inc_skid #(
+    .DATA_W(DATA_W + 1)
+  ) u_pay_skid (
     .clk    (clk),
     .rst    (rst),
     .s_valid(s_pay_valid),
@@ -123,35 +139,36 @@ module inc_deparse #(
     .s_data ({s_pay_last, s_pay_data}),
     .m_valid(pay_valid),
     .m_ready(pay_ready),
-    .m_data ({pay_last, pay_data}),
-    .count  (unused_pay_count)
+    .m_data ({pay_last, pay_data})
   );
 
   // ---------------------------------------------------------------------------------------------
-  // Clock 1: one beat of the frame at the head of the FIFOs. Header bytes in their lanes,
+  // Clock 1: one beat of the frame at the head of the inputs. Header bytes in their lanes,
   // the payload behind them: the end of the payload beat before and the start of this one.
 
-  logic [BEAT_W-1:0] beat_q, beat_d;
-  logic [3:0]        small_q;       // the same, stops at 15
+  // What the beat at hand is was worked out with the beat before; of the first beat, on the way in.
+  logic              first_q;
+  logic [BEAT_W-1:0] next_q;         // number of the beat behind
+  logic [3:0]        small_q;        // number of the beat, stops at 15
+  logic [IMAGE_BEATS-1:0] hot_q;     // the same one-hot; 0 behind the headers
+  logic              final_q;        // not the first: the last
+  logic              icrc_q;         // not the first: the ICRC starts here
+  logic              rest_q;         // the ICRC started in the beat before
+  logic              reached_q;      // the payload starts here or before
   logic              paid_q, paid_d; // all payload beats of the frame are taken
   logic [DATA_W-1:0] before_q;
+  logic [UNIT_W-1:0] pay_unit;       // the payload's first lane is 2 + 4*pay_unit
 
-  logic [3:0]        pay_beat;      // beat in which the payload starts
-  logic [UNIT_W-1:0] pay_unit;      // its first lane there is 2 + 4*pay_unit
   always_comb begin
-    pay_beat = '0;
-    for (int n = 0; n < 8; n++) begin
-      if (w.extra == 3'(n)) pay_beat = 4'((54 + 4*n) / BYTES);
-    end
     pay_unit = UNIT_W'(32'(w.extra) + 32'd13);
   end
 
-  wire [BEAT_W-1:0] icrc_beat  = w.icrc_at[LEN_W-1:LANE_W];
-  wire [BEAT_W-1:0] final_beat = w.final_at[LEN_W-1:LANE_W];
-  wire              need_pay   = h.plen != 16'd0 && small_q >= pay_beat && !paid_q;
-  logic             room_q;
-  wire              fire       = hdr_valid && (!need_pay || pay_valid) && room_q;
-  wire              final_now  = beat_q == final_beat;
+  wire               need_pay  = w.has_pay && !paid_q && (w.pay_first || reached_q);
+  logic              room_q;
+  wire               fire      = hdr_valid && room_q && (!need_pay || pay_valid);
+  wire               final_now = first_q ? w.one_beat : final_q;
+  wire               icrc_now  = first_q ? w.icrc_first : icrc_q;
+  wire               rest_now  = !first_q && rest_q;
   assign hdr_ready = fire && final_now;
   assign pay_ready = fire && need_pay;
 
@@ -178,9 +195,9 @@ module inc_deparse #(
   endfunction
 
   logic [15:0]     ip_length;
-  logic [19:0]     ip_sum;
   logic [16:0]     ip_folded;
-  logic [15:0]     ip_checksum;
+  logic [15:0]     ip_checksum_d;
+  wire  [15:0]     ip_checksum;
   logic [15:0]     ether_type;
   logic [31:0]     ext;
   logic [8*24-1:0] l4;  // UDP, BTH, extended header
@@ -189,9 +206,8 @@ module inc_deparse #(
 
   always_comb begin
     ip_length = w.udp_length + 16'd20;
-    ip_sum = {1'b0, w.ip_sum} + {4'd0, ip_length};
-    ip_folded = {1'b0, ip_sum[15:0]} + {13'd0, ip_sum[19:16]};
-    ip_checksum = ~(ip_folded[15:0] + {15'd0, ip_folded[16]});
+    ip_folded = {1'b0, w.ip_sum[15:0]} + {14'd0, w.ip_sum[18:16]};
+    ip_checksum_d = ~(ip_folded[15:0] + {15'd0, ip_folded[16]});
     ether_type = h.is_v6 ? inc_spec_pkg::ETHERTYPE_IPV6 : inc_spec_pkg::ETHERTYPE_IPV4;
     ext = h.has_aeth ? {h.syndrome, h.msn} : h.has_imm ? h.imm : 32'd0;
     l4 = {wire4(ext), wire3(h.psn), h.ack_req, 7'd0, wire3(h.dqpn), 8'd0, wire2(h.pkey),
@@ -212,6 +228,17 @@ module inc_deparse #(
     end
   end
 
+  // Up to 128 bits the checksum is not in the first beat: a clock more.
+  generate
+    if (DATA_W <= 128) begin : gen_checksum
+      logic [15:0] checksum_q;
+      always_ff @(posedge clk) checksum_q <= ip_checksum_d;
+      assign ip_checksum = checksum_q;
+    end else begin : gen_checksum
+      assign ip_checksum = ip_checksum_d;
+    end
+  endgenerate
+
   logic [IMAGE_BEATS*DATA_W-1:0] image;
   logic [DATA_W-1:0]   payload;     // this payload beat, bytes after plen 0
   logic [2*DATA_W-1:0] pair;
@@ -231,29 +258,36 @@ module inc_deparse #(
     // Lane l of the frame is payload byte l - first: shift right by BYTES - first.
     data = pair[DATA_W - 16 - 32'(pay_unit)*32 +: DATA_W];
     for (int b = 0; b < IMAGE_BEATS; b++) begin
-      if (small_q == 4'(b)) data = data | image[b*DATA_W +: DATA_W];
+      if (hot_q[b]) data = data | image[b*DATA_W +: DATA_W];
     end
-    beat_d = beat_q;
     paid_d = paid_q;
     if (fire) begin
-      beat_d = final_now ? '0 : beat_q + BEAT_W'(1);
       paid_d = !final_now && (paid_q || (need_pay && pay_last));
     end
   end
 
   always_ff @(posedge clk) begin
-    beat_q <= beat_d;
     paid_q <= paid_d;
     if (fire) begin
       before_q <= final_now ? '0 : payload;
+      first_q  <= final_now;
+      hot_q    <= final_now ? IMAGE_BEATS'(1) : hot_q << 1;
+      next_q   <= final_now ? BEAT_W'(1) : next_q + BEAT_W'(1);
+      final_q  <= next_q == w.final_at[LEN_W-1:LANE_W];
+      icrc_q   <= next_q == w.icrc_at[LEN_W-1:LANE_W];
+      rest_q   <= icrc_now;
+      reached_q <= !final_now && (reached_q || small_q + 4'd1 == w.pay_beat);
       if (final_now) small_q <= '0;
       else if (small_q != 4'd15) small_q <= small_q + 4'd1;
     end
     if (rst) begin
-      beat_q   <= '0;
-      paid_q   <= 1'b0;
-      small_q  <= '0;
-      before_q <= '0;
+      paid_q    <= 1'b0;
+      first_q   <= 1'b1;
+      hot_q     <= IMAGE_BEATS'(1);
+      next_q    <= BEAT_W'(1);
+      reached_q <= 1'b0;
+      small_q   <= '0;
+      before_q  <= '0;
     end
   end
 
@@ -282,10 +316,10 @@ module inc_deparse #(
   );
 
   always_ff @(posedge clk) begin
-    v2_q <= fire && beat_q <= icrc_beat;
+    v2_q <= fire && !rest_now;
     if (fire) begin
-      first2_q <= beat_q == '0;
-      last2_q  <= beat_q == icrc_beat;
+      first2_q <= first_q;
+      last2_q  <= icrc_now;
       data2_q  <= data;
       zeros2_q <= UNIT_W'((32'(BYTES) - 32'd2 - 32'(w.icrc_at[LANE_W-1:0])) >> 2);
     end
@@ -347,8 +381,8 @@ module inc_deparse #(
     next.port       = h.port;
     next.last       = final_now;
     next.final_lane = w.final_at[LANE_W-1:0];
-    next.icrc_start = beat_q == icrc_beat;
-    next.icrc_rest  = beat_q > icrc_beat;
+    next.icrc_start = icrc_now;
+    next.icrc_rest  = rest_now;
     next.icrc_unit  = UNIT_W'((w.icrc_at[LANE_W-1:0] - LANE_W'(2)) >> 2);
     next.data       = data;
   end

@@ -28,7 +28,7 @@
 
 module inc_parse #(
   parameter int DATA_W    = 512,
-  parameter int PAY_DEPTH = 32,
+  parameter int PAY_DEPTH = 16,
   parameter int HDR_DEPTH = 16,
   parameter int EOF_DEPTH = 16,
   parameter int PAY_MAX   = 4096
@@ -64,6 +64,7 @@ module inc_parse #(
   // Beats of a frame are counted to LEN_W bits of bytes: more than any IP length can name.
   localparam int LEN_W   = 18;
   localparam int BEAT_W  = LEN_W - LANE_W;
+  localparam int POS_W   = LEN_W + 1;
   localparam int FILL_W  = 16 - LANE_W;
   localparam int HDR_W   = $bits(m_hdr);
   localparam int IP_BYTES = 40;
@@ -124,24 +125,26 @@ module inc_parse #(
   logic [7:0]        port1_q;
   logic [BEAT_W-1:0] beat1_q;
   logic [3:0]        small1_q;
-  logic [LANE_W:0]   count1_q, count1_d; // bytes in the beat
+  logic [LEN_W:0]    len1_q, len1_d; // bytes of the frame up to this beat
   logic [1:0]        vlan1_q;            // [t]: the type at byte 12+4t is a VLAN tag's
   logic [2:0]        v4_1_q;
   logic [2:0]        v6_1_q;
+  logic [LANE_W-1:0] lane;
 
   always_comb begin
-    data1_d  = s_axis_rx_tdata;
-    count1_d = (LANE_W+1)'(BYTES);
+    data1_d = s_axis_rx_tdata;
+    lane    = '0;
     if (s_axis_rx_tlast) begin // else tkeep is full
-      count1_d = '0;
       for (int i = 0; i < BYTES; i++) begin
         if (!s_axis_rx_tkeep[i]) data1_d[i*8 +: 8] = '0;
-        // One-hot at the last byte kept.
-        if (s_axis_rx_tkeep[i] && (i == BYTES-1 || !s_axis_rx_tkeep[(i+1)%BYTES])) begin
-          count1_d = count1_d | (LANE_W+1)'(i+1);
+        // One-hot at the first byte that is not kept.
+        if (i > 0 && !s_axis_rx_tkeep[i] && s_axis_rx_tkeep[(i+BYTES-1)%BYTES]) begin
+          lane = lane | LANE_W'(i);
         end
       end
     end
+    len1_d = {1'b0, beat0_q, lane};
+    if (s_axis_rx_tkeep[BYTES-1]) len1_d = {{1'b0, beat0_q} + (BEAT_W+1)'(1), LANE_W'(0)};
   end
 
   always_ff @(posedge clk) begin
@@ -153,7 +156,7 @@ module inc_parse #(
       port1_q  <= s_axis_rx_tid;
       beat1_q  <= beat0_q;
       small1_q <= small0_q;
-      count1_q <= count1_d;
+      len1_q   <= len1_d;
     end
     if (rst) v1_q <= 1'b0;
   end
@@ -192,7 +195,46 @@ module inc_parse #(
   logic [40*8-1:0]       ip_q;  // byte i of IP
   logic [L4_BYTES*8-1:0] l4_q;  // byte i of UDP
 
-  // A byte comes from one place for each layout: beat and lane are constants of it.
+  // The beat is turned so that each header byte is in a lane of its own whatever the layout; then
+  // only the beat in which it is to be taken depends on the layout.
+  wire  [2*DATA_W-1:0]   twice1 = {data1_q, data1_q};
+  logic [DATA_W-1:0]     ip_turned;
+  logic [DATA_W-1:0]     l4_turned;
+  logic [IP_BYTES-1:0]   ip_en;
+  logic [L4_BYTES-1:0]   l4_en;
+  wire  [7:0]            opcode1 = l4_turned[(8 % BYTES)*8 +: 8];
+
+  // What the opcode says, worked out on its way into l4_q.
+  logic                  known_q;
+  logic                  is_data_q;
+  logic                  is_ack_q;
+  logic                  is_cnp_q;
+  logic                  has_imm_q;
+  logic [1:0]            ext_kind_q; // 0: none, 1: ImmDt or AETH, 2: RETH, 3: RETH and ImmDt
+
+  always_comb begin
+    ip_turned = data1_q;
+    l4_turned = data1_q;
+    ip_en = '0;
+    l4_en = '0;
+    for (int t = 0; t < 3; t++) begin
+      if (tags1 == 2'(t)) begin
+        ip_turned = twice1[((14+4*t) % BYTES)*8 +: DATA_W];
+        if (is6_1) l4_turned = twice1[((54+4*t) % BYTES)*8 +: DATA_W];
+        else       l4_turned = twice1[((34+4*t) % BYTES)*8 +: DATA_W];
+        if (v1_q && small1_q <= 4'((62 + L4_BYTES - 1) / BYTES)) begin
+          for (int i = 0; i < IP_BYTES; i++) begin
+            ip_en[i] = small1_q == 4'((14+4*t+i) / BYTES);
+          end
+          for (int i = 0; i < L4_BYTES; i++) begin
+            if (is6_1) l4_en[i] = small1_q == 4'((54+4*t+i) / BYTES);
+            else       l4_en[i] = small1_q == 4'((34+4*t+i) / BYTES);
+          end
+        end
+      end
+    end
+  end
+
   generate
     for (genvar b = 0; b <= 11 / BYTES; b++) begin : gen_mac
       always_ff @(posedge clk) begin
@@ -206,33 +248,24 @@ module inc_parse #(
   endgenerate
 
   always_ff @(posedge clk) begin
-    if (v1_q && small1_q <= 4'((22 + IP_BYTES - 1) / BYTES)) begin
-      for (int t = 0; t < 3; t++) begin
-        if (tags1 == 2'(t)) begin
-          for (int i = 0; i < IP_BYTES; i++) begin
-            if (small1_q == 4'((14+4*t+i) / BYTES)) begin
-              ip_q[i*8 +: 8] <= data1_q[((14+4*t+i) % BYTES)*8 +: 8];
-            end
-          end
-        end
+    if (ip_en != '0) begin // spares the simulator the rest
+      for (int i = 0; i < IP_BYTES; i++) begin
+        if (ip_en[i]) ip_q[i*8 +: 8] <= ip_turned[(i % BYTES)*8 +: 8];
       end
     end
-    if (v1_q && small1_q <= 4'((62 + L4_BYTES - 1) / BYTES)) begin
-      for (int t = 0; t < 3; t++) begin
-        if (tags1 == 2'(t) && !is6_1) begin
-          for (int i = 0; i < L4_BYTES; i++) begin
-            if (small1_q == 4'((34+4*t+i) / BYTES)) begin
-              l4_q[i*8 +: 8] <= data1_q[((34+4*t+i) % BYTES)*8 +: 8];
-            end
-          end
-        end
-        if (tags1 == 2'(t) && is6_1) begin
-          for (int i = 0; i < L4_BYTES; i++) begin
-            if (small1_q == 4'((54+4*t+i) / BYTES)) begin
-              l4_q[i*8 +: 8] <= data1_q[((54+4*t+i) % BYTES)*8 +: 8];
-            end
-          end
-        end
+    if (l4_en != '0) begin
+      for (int i = 0; i < L4_BYTES; i++) begin
+        if (l4_en[i]) l4_q[i*8 +: 8] <= l4_turned[(i % BYTES)*8 +: 8];
+      end
+      if (l4_en[8]) begin
+        known_q    <= inc_spec_pkg::opcode_known(opcode1);
+        is_data_q  <= inc_spec_pkg::opcode_is_data(opcode1);
+        is_ack_q   <= inc_spec_pkg::opcode_is_ack(opcode1);
+        is_cnp_q   <= inc_spec_pkg::opcode_is_cnp(opcode1);
+        has_imm_q  <= inc_spec_pkg::opcode_has_imm(opcode1);
+        ext_kind_q <= {inc_spec_pkg::opcode_has_reth(opcode1),
+                       inc_spec_pkg::opcode_has_imm(opcode1) ||
+                       inc_spec_pkg::opcode_has_aeth(opcode1)};
       end
     end
   end
@@ -242,12 +275,15 @@ module inc_parse #(
   logic              last2_q;
   logic              user2_q;
   logic [7:0]        port2_q;
-  logic [BEAT_W-1:0] beat2_q;
   logic [3:0]        small2_q;
-  logic [LEN_W-1:0]  len2_q;  // bytes of the frame up to this beat
-  logic [1:0]        tags2_q;
   logic              is4_2_q;
   logic              is6_2_q;
+  logic [3:0]        base2_q;       // headers are 54 + 4*base2_q bytes and the extended ones
+  logic [3:0]        headers_in2_q; // [e]: they are in, if ext_kind_q is e
+  logic              length_in2_q;  // the UDP length is in
+  logic [POS_W-1:0]  start2_q;      // first byte of this beat, counted from UDP; signed
+  logic [POS_W-1:0]  next2_q;       // the same of the beat behind
+  logic [POS_W-1:0]  room2_q;       // bytes for what the IP length counts, up to this beat; signed
   wire  [BYTES-1:0]  take2;
   wire  [31:0]       constant2;
   logic [BYTES-1:0]  sum2_q;  // bytes of addresses and UDP
@@ -279,6 +315,45 @@ module inc_parse #(
     end
   end
 
+  // Extended headers of an ext_kind_q, in units of four bytes.
+  function automatic int ext_units(input int kind);
+    ext_units = (kind == 0) ? 0 : (kind == 1) ? 1 : (kind == 2) ? 4 : 5;
+  endfunction
+
+  logic [3:0]       headers_in2_d;
+  logic             length_in2_d;
+  logic [POS_W-1:0] minus_l4;      // constants of the layout, negative where they are subtracted
+  logic [POS_W-1:0] minus_l4_next;
+  logic [POS_W-1:0] minus_counted; // where the bytes that the IP length counts begin
+
+  always_comb begin
+    headers_in2_d = '0;
+    length_in2_d  = 1'b0;
+    minus_l4      = '0;
+    minus_l4_next = '0;
+    minus_counted = '0;
+    for (int t = 0; t < 3; t++) begin
+      if (tags1 == 2'(t) && !is6_1) begin
+        minus_l4      = POS_W'(-(34 + 4*t));
+        minus_l4_next = POS_W'(BYTES - (34 + 4*t));
+        minus_counted = POS_W'(-(14 + 4*t));
+        length_in2_d = small1_q >= 4'((39 + 4*t) / BYTES);
+        for (int e = 0; e < 4; e++) begin
+          headers_in2_d[e] = small1_q >= 4'((53 + 4*t + 4*ext_units(e)) / BYTES);
+        end
+      end
+      if (tags1 == 2'(t) && is6_1) begin
+        minus_l4      = POS_W'(-(54 + 4*t));
+        minus_l4_next = POS_W'(BYTES - (54 + 4*t));
+        minus_counted = POS_W'(-(54 + 4*t));
+        length_in2_d = small1_q >= 4'((59 + 4*t) / BYTES);
+        for (int e = 0; e < 4; e++) begin
+          headers_in2_d[e] = small1_q >= 4'((73 + 4*t + 4*ext_units(e)) / BYTES);
+        end
+      end
+    end
+  end
+
   always_ff @(posedge clk) begin
     v2_q <= v1_q;
     if (v1_q) begin
@@ -286,12 +361,15 @@ module inc_parse #(
       last2_q  <= last1_q;
       user2_q  <= user1_q;
       port2_q  <= port1_q;
-      beat2_q  <= beat1_q;
       small2_q <= small1_q;
-      len2_q   <= {beat1_q, LANE_W'(0)} + LEN_W'(count1_q);
-      tags2_q  <= tags1;
       is4_2_q  <= is4_1;
       is6_2_q  <= is6_1;
+      base2_q  <= {2'd0, tags1} + (is6_1 ? 4'd5 : 4'd0);
+      headers_in2_q <= headers_in2_d;
+      length_in2_q  <= length_in2_d;
+      start2_q <= {1'b0, beat1_q, LANE_W'(0)} + minus_l4;
+      next2_q  <= {1'b0, beat1_q, LANE_W'(0)} + minus_l4_next;
+      room2_q  <= len1_q + minus_counted;
     end
     if (rst) v2_q <= 1'b0;
   end
@@ -314,63 +392,75 @@ module inc_parse #(
   wire [3:0]  tver       = l4_q[9*8 +: 4];
   wire [7:0]  syndrome   = l4_q[20*8 +: 8];
 
-  wire        is_data = inc_spec_pkg::opcode_is_data(opcode);
-  wire        is_ack  = inc_spec_pkg::opcode_is_ack(opcode);
-  wire        is_cnp  = inc_spec_pkg::opcode_is_cnp(opcode);
-  wire        has_reth = inc_spec_pkg::opcode_has_reth(opcode);
-  wire        has_imm  = inc_spec_pkg::opcode_has_imm(opcode);
-  wire        has_aeth = inc_spec_pkg::opcode_has_aeth(opcode);
-  wire [4:0]  ext      = {has_reth, 4'd0} + {2'd0, has_imm || has_aeth, 2'd0};
+  wire        has_reth = ext_kind_q[1];
 
-  wire [4:0]  l3_at = 5'd14 + {1'b0, tags2_q, 2'b00};
-  wire [5:0]  l4_at = 6'd34 + {2'b00, tags2_q, 2'b00} + (is6_2_q ? 6'd20 : 6'd0);
-
-  // UDP destination port behind IPv4 options.
-  logic [15:0] dport;
-  logic [5:0]  option_bytes;
+  // UDP destination port and the least room for UDP, behind IPv4 options.
+  logic [15:0]      dport;
+  logic [POS_W-1:0] least;
   always_comb begin
     dport = {l4_q[2*8 +: 8], l4_q[3*8 +: 8]};
-    option_bytes = '0;
+    least = is6_2_q ? POS_W'(8) : POS_W'(28);
     for (int n = 6; n < 16; n++) begin
       if (!is6_2_q && ihl == 4'(n)) begin
         dport = {l4_q[(4*(n-5)+2)*8 +: 8], l4_q[(4*(n-5)+3)*8 +: 8]};
-        option_bytes = 6'(4*(n-5));
+        least = POS_W'(8 + 4*n);
       end
     end
   end
 
-  wire [15:0] overhead = 16'd24 + {11'd0, ext}; // UDP, BTH, extended headers, ICRC
-  wire [15:0] plen      = udp_length - overhead - {14'd0, pad};
-  wire [15:0] plen_up   = udp_length - overhead - {14'd0, pad} + 16'(BYTES - 1);
+  // Comparisons with each overhead (UDP, BTH, extended headers, ICRC), then a choice: faster than a
+  // choice, then a comparison. An overhead is a multiple of 4: the pad is written behind it.
+  logic [3:0]  overhead4;
+  logic        no_room;     // UDP is shorter than its headers
+  logic        no_payload;  // it is as long as they are
+  logic [15:0] up;          // BYTES - 1 - overhead - pad: makes the payload length whole beats
+  always_comb begin
+    overhead4  = '0;
+    no_room    = 1'b0;
+    no_payload = 1'b0;
+    up         = '0;
+    for (int e = 0; e < 4; e++) begin
+      if (ext_kind_q == 2'(e)) begin
+        overhead4  = 4'(6 + ext_units(e));
+        no_room    = udp_length < 16'(24 + 4*ext_units(e));
+        no_payload = udp_length == 16'(24 + 4*ext_units(e));
+        for (int p = 0; p < 4; p++) begin
+          if (pad == 2'(p)) up = 16'(BYTES - 25 - 4*ext_units(e) - p);
+        end
+      end
+    end
+  end
+
+  wire [15:0] plen      = udp_length - {10'd0, overhead4, pad};
+  wire [15:0] plen_up   = udp_length + up;
   wire [15:0] beats_all = plen_up >> LANE_W;
-  wire [LEN_W-1:0] present = len2_q - {13'd0, l3_at}; // bytes after L2, on the last beat
 
   // [v]: verdict v applies. Those of the end of the frame are not among them.
   logic [ICRC:0] causes;
   always_comb begin
     causes = '0;
-    causes[MAC_ERROR] = last2_q && user2_q;
+    causes[MAC_ERROR] = user2_q; // causes count in the last beat
     causes[NOT_ROCE] =
       !(is4_2_q || is6_2_q) || protocol != 8'd17 || (is4_2_q && frag_at != '0) ||
       dport != inc_spec_pkg::ROCE_UDP_PORT ||
-      (last2_q && len2_q < LEN_W'(l4_at) + LEN_W'(option_bytes) + LEN_W'(8));
+      (last2_q && $signed(room2_q) < $signed(least));
     causes[IP_VERSION] = ip_version != (is6_2_q ? 4'd6 : 4'd4);
     causes[IP_HEADER_LENGTH] = is4_2_q && ihl != 4'd5;
     causes[IP_FRAGMENT] = is4_2_q && more_frags;
     causes[IP_LENGTH] = is6_2_q ?
-      (ip6_length < 16'd8 || (last2_q && LEN_W'(ip6_length) + LEN_W'(40) > present)) :
-      (ip_total < 16'd28 || (last2_q && LEN_W'(ip_total) > present));
+      (ip6_length < 16'd8 || (last2_q && {3'd0, ip6_length} > room2_q)) :
+      (ip_total < 16'd28 || (last2_q && {3'd0, ip_total} > room2_q));
     causes[UDP_LENGTH] =
-      udp_length != (is6_2_q ? ip6_length : ip_total - 16'd20);
+      is6_2_q ? udp_length != ip6_length : udp_length + 16'd20 != ip_total;
     causes[BTH_LENGTH] = udp_length < 16'd24;
     causes[BTH_TVER] = tver != '0;
-    causes[OPCODE] = !inc_spec_pkg::opcode_known(opcode);
-    causes[HEADER_LENGTH] = udp_length < overhead ||
-      (is_ack && udp_length != 16'd28) || (is_cnp && udp_length != 16'd40);
+    causes[OPCODE] = !known_q;
+    causes[HEADER_LENGTH] = no_room ||
+      (is_ack_q && udp_length != 16'd28) || (is_cnp_q && udp_length != 16'd40);
     causes[PAD] =
-      udp_length[1:0] != 2'd0 || (pad != 2'd0 && udp_length == overhead);
+      udp_length[1:0] != 2'd0 || (pad != 2'd0 && no_payload);
     causes[AETH_SYNDROME] =
-      is_ack && !(syndrome[7:6] == 2'd0 || (syndrome[7:3] == 5'h0c && syndrome[2:0] <= 3'd4));
+      is_ack_q && !(syndrome[7:6] == 2'd0 || (syndrome[7:3] == 5'h0c && syndrome[2:0] <= 3'd4));
   end
 
   function automatic logic [7:0] first_of(input logic [ICRC:0] set);
@@ -382,36 +472,24 @@ module inc_parse #(
 
   // Headers are complete with the beat that holds their last byte. If the opcode has not come yet,
   // what its register holds says at least the end of BTH, so the answer is no all the same.
-  wire [3:0] header_units = {2'd0, tags2_q} + (is6_2_q ? 4'd5 : 4'd0) + {1'b0, ext[4:2]};
-
-  logic [3:0] end_beat;
-  always_comb begin
-    end_beat = '0;
-    for (int n = 0; n < 13; n++) begin
-      // n = tags + 5*v6 + ext/4: headers of 54 + 4n bytes
-      if (4'(n) == header_units) end_beat = 4'((53 + 4*n) / BYTES);
-    end
-  end
-
   logic done_q, done_d; // header of the frame in clock 2 has been handed on
-  wire  headers_in = small2_q >= end_beat || last2_q;
-  wire  hdr_push   = v2_q && !done_q && headers_in;
+  wire  headers_in = headers_in2_q[ext_kind_q];
+  wire  hdr_push   = v2_q && !done_q && (headers_in || last2_q);
   always_comb begin
     done_d = done_q;
     if (v2_q) done_d = last2_q ? 1'b0 : (done_q || headers_in);
   end
 
+  // What is handed on with the header: causes that the headers show. A frame that ends within them
+  // is not taken, whatever the registers hold.
   logic [ICRC:0] hdr_causes;
   inc_pkg::hdr_t hdr;
-  wire  [7:0] hdr_verdict = first_of(hdr_causes);
-  wire  pays = hdr_verdict == inc_spec_pkg::VERDICT_OK && is_data &&
-               beats_all <= 16'(PAY_MAX / BYTES);
 
   always_comb begin
     hdr_causes = causes;
     hdr_causes[MAC_ERROR] = 1'b0; // comes with the end
-    hdr = '0;
-    hdr.verdict   = hdr_verdict;
+    if (!headers_in) hdr_causes[NOT_ROCE] = 1'b1;
+    hdr = '0; // verdict and pay_beats follow in the next clock
     hdr.port      = port2_q;
     hdr.dmac      = {mac_q[0*8 +: 8], mac_q[1*8 +: 8], mac_q[2*8 +: 8],
                      mac_q[3*8 +: 8], mac_q[4*8 +: 8], mac_q[5*8 +: 8]};
@@ -435,45 +513,36 @@ module inc_parse #(
     hdr.dqpn      = {l4_q[13*8 +: 8], l4_q[14*8 +: 8], l4_q[15*8 +: 8]};
     hdr.ack_req   = l4_q[16*8+7];
     hdr.psn       = {l4_q[17*8 +: 8], l4_q[18*8 +: 8], l4_q[19*8 +: 8]};
-    hdr.is_data   = is_data;
-    hdr.is_ack    = is_ack;
-    hdr.is_cnp    = is_cnp;
+    hdr.is_data   = is_data_q;
+    hdr.is_ack    = is_ack_q;
+    hdr.is_cnp    = is_cnp_q;
     hdr.is_write  = inc_spec_pkg::opcode_is_write(opcode);
     hdr.is_first  = inc_spec_pkg::opcode_is_first(opcode);
     hdr.is_last   = inc_spec_pkg::opcode_is_last(opcode);
-    hdr.has_imm   = has_imm;
+    hdr.has_imm   = has_imm_q;
     hdr.imm       = has_reth
                     ? {l4_q[36*8 +: 8], l4_q[37*8 +: 8], l4_q[38*8 +: 8], l4_q[39*8 +: 8]}
                     : {l4_q[20*8 +: 8], l4_q[21*8 +: 8], l4_q[22*8 +: 8], l4_q[23*8 +: 8]};
     hdr.syndrome  = syndrome;
     hdr.msn       = {l4_q[21*8 +: 8], l4_q[22*8 +: 8], l4_q[23*8 +: 8]};
     hdr.plen      = plen;
-    hdr.pay_beats = pays ? beats_all : 16'd0;
   end
 
-  // Which bytes count for checksum and ICRC: up to the end of the IP payload, once that is known.
-  logic [3:0] length_beat;
-  always_comb begin
-    length_beat = '0;
-    for (int t = 0; t < 3; t++) begin
-      if (tags2_q == 2'(t)) begin
-        length_beat = is6_2_q ? 4'((59+4*t) / BYTES) : 4'((39+4*t) / BYTES);
-      end
-    end
-  end
-
-  wire [LEN_W-1:0]  final_at = LEN_W'(l4_at) + LEN_W'(udp_length) - LEN_W'(1); // last byte
-  wire [BEAT_W-1:0] final_beat = final_at[LEN_W-1:LANE_W];
-  wire [LANE_W-1:0] final_lane = final_at[LANE_W-1:0];
-  wire              length_in  = small2_q >= length_beat;
-  wire              at_end     = length_in && beat2_q == final_beat;
-  wire              past_end   = length_in && beat2_q > final_beat;
+  // Which bytes count for checksum and ICRC: up to the end of the UDP bytes, once that is known.
+  wire [POS_W-1:0]  to_end   = {3'd0, udp_length} - start2_q; // from the start of the beat; signed
+  wire [POS_W-1:0]  to_next  = {3'd0, udp_length} - next2_q;  // from its end
+  wire              beyond   = to_end[POS_W-1];
+  wire              whole    = !to_next[POS_W-1];             // the beat is, and more may follow
+  wire [LANE_W-1:0] end_lane = to_end[LANE_W-1:0];            // bytes, if it is not whole
+  wire              past_end = length_in2_q && (beyond || (!whole && end_lane == '0));
+  wire              at_end   = length_in2_q && !beyond &&
+                               (whole ? to_next == '0 : end_lane != '0);
   logic [BYTES-1:0] inside_end;
   always_comb begin
     inside_end = '1;
-    if (at_end) begin
+    if (length_in2_q && (beyond || !whole)) begin
       for (int i = 0; i < BYTES; i++) begin
-        inside_end[i] = final_lane >= LANE_W'(i);
+        inside_end[i] = !beyond && end_lane > LANE_W'(i);
       end
     end
   end
@@ -487,10 +556,17 @@ module inc_parse #(
   logic               pend_q, pend_d;   // a payload beat starts in data3_q and is not out
   logic [FILL_W-1:0]  left_q, left_d;   // payload beats not out yet
   logic [SHIFT_W-1:0] shift_q;          // payload starts at lane 2 + 4*shift
-  logic [LANE_W-1:0]  tail_q;           // bytes in the last payload beat, 0: all
+  logic [BYTES-1:0]   tail_q, tail_d;   // bytes that count in the last payload beat
+  logic               one_left_q, one_left_d;
+  logic               fresh_q;          // the header was handed on in the clock before
+  logic [3:0]         bad_q;            // some cause of its headers, in four parts
+  logic               fits_q;           // it is a data frame, and no RoCE MTU is exceeded
+  logic               pays_q;           // pays, in the clocks after
 
-  wire               emit = pend_q && (last3_q || v2_q);
-  wire               emit_last = left_q == FILL_W'(1);
+  // The payload goes on if no cause is known: judged in the clock after they were found.
+  wire               pays = fresh_q ? bad_q == '0 && fits_q : pays_q;
+  wire               emit = pend_q && pays && (last3_q || v2_q);
+  wire               emit_last = one_left_q;
   wire [FILL_W-1:0]  left_after = !emit ? left_q : last3_q ? '0 : left_q - FILL_W'(1);
   wire [FILL_W-1:0]  fill = last3_q ? left_q - FILL_W'(1) : '0;
   wire [2*DATA_W-1:0] pair = {last3_q ? '0 : data2_q, data3_q};
@@ -499,37 +575,56 @@ module inc_parse #(
   always_comb begin
     pend_d = pend_q && !emit;
     left_d = left_after;
+    one_left_d = emit ? left_q == FILL_W'(2) && !last3_q : one_left_q;
     if (v2_q) pend_d = done_q && left_after != '0;
     if (hdr_push) begin
-      pend_d = pays && beats_all != '0;
-      left_d = pays ? beats_all[FILL_W-1:0] : '0;
+      pend_d = beats_all != '0;
+      left_d = beats_all[FILL_W-1:0];
+      one_left_d = beats_all == 16'd1;
     end
     aligned = pair[32'(shift_q)*32 + 16 +: DATA_W];
-    if (emit_last && tail_q != '0) begin
+    if (emit_last) begin
       for (int i = 0; i < BYTES; i++) begin
-        if (tail_q <= LANE_W'(i)) aligned[i*8 +: 8] = '0;
+        if (!tail_q[i]) aligned[i*8 +: 8] = '0;
       end
+    end
+    for (int i = 0; i < BYTES; i++) begin
+      tail_d[i] = plen[LANE_W-1:0] == '0 || plen[LANE_W-1:0] > LANE_W'(i);
     end
   end
 
-  wire [SHIFT_W-1:0] shift_d = SHIFT_W'(32'(header_units) + 32'd13); // (54 + 4n - 2) / 4
+  logic [3:0]         units;            // headers are 54 + 4*units bytes
+  always_comb begin
+    units = base2_q;
+    for (int e = 1; e < 4; e++) begin
+      if (ext_kind_q == 2'(e)) units = base2_q + 4'(ext_units(e));
+    end
+  end
 
   always_ff @(posedge clk) begin
     done_q <= done_d;
     pend_q <= pend_d;
     left_q <= left_d;
+    one_left_q <= one_left_d;
+    fresh_q <= hdr_push;
+    pays_q  <= pays;
     if (v2_q) begin
       data3_q <= data2_q;
       last3_q <= last2_q;
     end
     if (hdr_push) begin
-      shift_q <= shift_d;
-      tail_q  <= plen[LANE_W-1:0];
+      shift_q <= SHIFT_W'(32'(units) + 32'd13); // (54 + 4*units - 2) / 4
+      tail_q  <= tail_d;
+      bad_q <= {hdr_causes[ICRC:BTH_LENGTH] != '0, hdr_causes[UDP_LENGTH], hdr_causes[IP_LENGTH],
+                hdr_causes[IP_FRAGMENT:0] != '0};
+      fits_q       <= is_data_q && beats_all <= 16'(PAY_MAX / BYTES);
     end
     if (rst) begin
       done_q <= 1'b0;
       pend_q <= 1'b0;
       left_q <= '0;
+      fresh_q <= 1'b0;
+      pays_q  <= 1'b0;
     end
   end
 
@@ -546,7 +641,12 @@ module inc_parse #(
   logic [31:0]      constant3_q;
   logic [SHIFT_W-1:0] zeros3_q;
   logic [31:0]      extra3_q;
-  logic [ICRC:0] causes3_q, causes4_q, causes5_q, causes5;
+  logic [ICRC:0] causes3_q, causes4_q;
+  logic [7:0]       early5_q;            // first of those, and where it stands among the late ones
+  logic             early_ip5_q;         // before IP_CHECKSUM
+  logic             early_udp5_q;        // before UDP_CHECKSUM
+  logic             early_any5_q;
+  logic [7:0]       final5;
   logic             no_sum3_q, no_sum4_q, no_sum5_q;
   logic             is4_3_q, is4_4_q;
   logic [17:0]      ip_a3_q, ip_b3_q, ip_c3_q;  // header checksum: 4, 4 and 2 words
@@ -567,7 +667,7 @@ module inc_parse #(
     icrc_take3_q <= take2 & inside_end;
     sum_take3_q  <= sum2_q & inside_end;
     constant3_q  <= constant2;
-    zeros3_q     <= SHIFT_W'((32'(BYTES) - 32'd3 - 32'(final_lane)) >> 2);
+    zeros3_q     <= ~end_lane[LANE_W-1:2]; // (BYTES - end_lane - 2) / 4; end_lane is 2 mod 4
     extra3_q     <= {udp_length[7:0], udp_length[15:8], 16'h1100};
     causes3_q    <= causes;
     no_sum3_q    <= udp_no_sum;
@@ -581,7 +681,10 @@ module inc_parse #(
     // Right iff the folded sum is 0xffff, the same reasoning as in inc_udp_check.
     ip_bad5_q    <= is4_4_q && {12'd0, ip_sum4_q[19:16]} != ~ip_sum4_q[15:0];
     causes4_q    <= causes3_q;
-    causes5_q    <= causes4_q;
+    early5_q     <= first_of(causes4_q);
+    early_ip5_q  <= causes4_q[IP_CHECKSUM-1:0] != '0;
+    early_udp5_q <= causes4_q[UDP_CHECKSUM-1:0] != '0;
+    early_any5_q <= causes4_q != '0;
     no_sum4_q    <= no_sum3_q;
     no_sum5_q    <= no_sum4_q;
     is4_4_q      <= is4_3_q;
@@ -624,20 +727,23 @@ module inc_parse #(
   );
 
   always_comb begin
-    causes5 = causes5_q;
-    causes5[IP_CHECKSUM]  = ip_bad5_q;
-    causes5[UDP_CHECKSUM] = !no_sum5_q && !udp_good5;
-    causes5[ICRC]         = !icrc_good5;
+    if (early_ip5_q)                     final5 = early5_q;
+    else if (ip_bad5_q)                  final5 = inc_spec_pkg::VERDICT_IP_CHECKSUM;
+    else if (early_udp5_q)               final5 = early5_q;
+    else if (!no_sum5_q && !udp_good5)   final5 = inc_spec_pkg::VERDICT_UDP_CHECKSUM;
+    else if (early_any5_q)               final5 = early5_q;
+    else if (!icrc_good5)                final5 = inc_spec_pkg::VERDICT_ICRC;
+    else                                 final5 = inc_spec_pkg::VERDICT_OK;
   end
 
   // ---------------------------------------------------------------------------------------------
-  // FIFOs. A beat is taken only if all that is on its way and one more fits everywhere: at most 5
-  // frames are between clocks 1 and 5, and two beats are taken before a count is seen.
+  // FIFOs. A beat is taken only if all that is on its way fits everywhere: a header is pushed out
+  // of clock 2, a payload beat out of clock 3, an end out of clock 5, and two beats are taken
+  // before a count is seen.
 
   localparam int PAY_CW = $clog2(PAY_DEPTH + 1);
   localparam int HDR_CW = $clog2(HDR_DEPTH + 1);
   localparam int EOF_CW = $clog2(EOF_DEPTH + 1);
-  localparam int ON_ITS_WAY = 8;
 
   wire [PAY_CW-1:0] pay_count;
   wire [HDR_CW-1:0] hdr_count;
@@ -647,9 +753,8 @@ module inc_parse #(
   wire              eof_room;
 
   always_comb begin
-    ready_d = pay_count <= PAY_CW'(PAY_DEPTH - ON_ITS_WAY) &&
-              hdr_count <= HDR_CW'(HDR_DEPTH - ON_ITS_WAY) &&
-              eof_count <= EOF_CW'(EOF_DEPTH - ON_ITS_WAY);
+    ready_d = pay_count <= PAY_CW'(PAY_DEPTH - 5) && hdr_count <= HDR_CW'(HDR_DEPTH - 4) &&
+              eof_count <= EOF_CW'(EOF_DEPTH - 7);
   end
 
   always_ff @(posedge clk) begin
@@ -657,21 +762,33 @@ module inc_parse #(
     if (rst) ready_q <= 1'b0;
   end
 
+  // The verdict is worked out behind the FIFO: its causes come late.
   wire [HDR_W-1:0] hdr_out;
-  assign m_hdr = hdr_out;
+  wire [ICRC:0]    hdr_out_causes;
+  wire [15:0]      hdr_out_beats;
+  inc_pkg::hdr_t   hdr_full;
+  assign m_hdr = hdr_full;
+
+  always_comb begin
+    hdr_full = hdr_out;
+    hdr_full.verdict   = first_of(hdr_out_causes);
+    hdr_full.pay_beats = (hdr_out_causes == '0 && hdr_full.is_data &&
+                          hdr_out_beats <= 16'(PAY_MAX / BYTES)) ? hdr_out_beats : '0;
+  end
 
   inc_fifo #(
-    .DATA_W(HDR_W),
-    .DEPTH (HDR_DEPTH)
+    .DATA_W (HDR_W + ICRC + 1 + 16),
+    .DEPTH  (HDR_DEPTH),
+    .OUT_REG(1)
   ) u_hdr_fifo (
     .clk    (clk),
     .rst    (rst),
     .s_valid(hdr_push),
     .s_ready(hdr_room),
-    .s_data (hdr),
+    .s_data ({hdr, hdr_causes, beats_all}),
     .m_valid(m_hdr_valid),
     .m_ready(m_hdr_ready),
-    .m_data (hdr_out),
+    .m_data ({hdr_out, hdr_out_causes, hdr_out_beats}),
     .count  (hdr_count)
   );
 
@@ -683,7 +800,7 @@ module inc_parse #(
     .rst    (rst),
     .s_valid(v5_q),
     .s_ready(eof_room),
-    .s_data (first_of(causes5)),
+    .s_data (final5),
     .m_valid(m_eof_valid),
     .m_ready(m_eof_ready),
     .m_data (m_eof_verdict),
@@ -699,8 +816,9 @@ module inc_parse #(
   wire              filling = fill_q != '0;
 
   inc_fifo #(
-    .DATA_W(DATA_W + 1 + FILL_W),
-    .DEPTH (PAY_DEPTH)
+    .DATA_W (DATA_W + 1 + FILL_W),
+    .DEPTH  (PAY_DEPTH),
+    .OUT_REG(1)
   ) u_pay_fifo (
     .clk    (clk),
     .rst    (rst),
