@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -177,6 +178,9 @@ checks, and prints the clocks per second of both and their ratio.`,
 		Example: "  epic bench cosim --data-w 512 --json",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Clocks == 0 {
+				return errors.New("--clocks: got 0, want at least 1")
+			}
 			o.Seed = seed(cmd, o.Seed)
 			o.Progress = cmd.ErrOrStderr()
 			report, err := run.Bench(cmd.Context(), o)
@@ -241,10 +245,17 @@ func (s *simFlags) run(cmd *cobra.Command, do func(context.Context, run.Options)
 			s.options.Inputs = append(s.options.Inputs, data)
 		}
 	}
+	if s.report != "" { // now, and not after a long run
+		if err := os.MkdirAll(filepath.Dir(s.report), 0o755); err != nil {
+			return fmt.Errorf("--report: %w", err)
+		}
+	}
 	s.options.Seed = seed(cmd, s.options.Seed)
 	s.options.Progress = cmd.ErrOrStderr()
 	report, err := do(cmd.Context(), s.options)
 	switch exit.Of(err) {
+	case exit.Lost: // there is no report to say the seed
+		err = fmt.Errorf("seed %d: %w", s.options.Seed, err)
 	case exit.Right, exit.Difference: // otherwise the report tells of half a run
 		if report != nil {
 			err = errors.Join(err, print(cmd, report, s.asJSON), s.writeReport(report))

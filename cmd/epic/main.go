@@ -72,7 +72,7 @@ func messages(err error) []string {
 	if errors.As(err, &option) {
 		return []string{"epic: --" + option.Error()}
 	}
-	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
+	text := strings.NewReplacer(":\n", ": ", "\n", "; ").Replace(strings.TrimSpace(err.Error()))
 	if strings.HasPrefix(text, "epic: ") || strings.HasPrefix(text, "epic ") {
 		return []string{text} // it names the command already
 	}
@@ -98,6 +98,12 @@ RoCE connections on their way, so that a collective costs one trip through the t
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(demoCommand(), cosimCommand(), benchCommand(), decodeCommand(), configCommand(), versionCommand(), exitStatusTopic())
+	root.InitDefaultCompletionCmd() // which prints its help for a shell that it does not know
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			groupOf(c)
+		}
+	}
 	return root
 }
 

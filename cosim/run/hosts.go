@@ -40,8 +40,9 @@ func checkRun(o *Options) error {
 	if o.Barriers != 0 {
 		return fmt.Errorf("barriers: got %d of the collective %q, want 0", o.Barriers, o.Group.Collective)
 	}
-	if o.Inputs == nil && (o.Bytes < 4 || o.Bytes%4 != 0) {
-		return fmt.Errorf("bytes: got %d, want a multiple of 4, at least 4", o.Bytes)
+	if limit := maxRunBytes / len(o.Group.Ranks) &^ 3; o.Inputs == nil && (o.Bytes < 4 || o.Bytes > limit || o.Bytes%4 != 0) {
+		return fmt.Errorf("bytes: got %d, want a multiple of 4 in 4..%d (%d MiB in all, for %d ranks)",
+			o.Bytes, limit, maxRunBytes>>20, len(o.Group.Ranks))
 	}
 	if o.Inputs != nil && len(o.Inputs) != len(o.Group.Ranks) {
 		return fmt.Errorf("inputs: got %d vectors for %d ranks", len(o.Inputs), len(o.Group.Ranks))

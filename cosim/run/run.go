@@ -33,6 +33,9 @@ const (
 	traceAfter  = 2000
 )
 
+// maxRunBytes bounds the vectors of all ranks together; what they get back takes as much again.
+const maxRunBytes = 1 << 30
+
 // Options of a run.
 type Options struct {
 	Group *group.Group // never nil
@@ -73,12 +76,22 @@ func (o *Options) fill() error {
 	if o.Group.Mode != engineMode {
 		return fmt.Errorf("mode: got %d, want %d: the engine runs Mode-III", o.Group.Mode, engineMode)
 	}
-	if o.RTLAt == "" {
+	if o.RTLAt != "" {
+		if _, err := o.Group.EngineConfig(o.RTLAt); err != nil {
+			return fmt.Errorf("rtl-at: %w", err)
+		}
+	} else {
 		t, err := o.Group.Tree()
 		if err != nil {
 			return err
 		}
 		o.RTLAt = o.Group.Switches[t.Root()].Name
+	}
+	if o.TraceTo != 0 && o.TraceFrom >= o.TraceTo {
+		return fmt.Errorf("trace: got clocks from %d to before %d, want at least one", o.TraceFrom, o.TraceTo)
+	}
+	if o.Trace == "" && (o.TraceFrom != 0 || o.TraceTo != 0) {
+		return errors.New("trace: got clocks but no file to write, want both")
 	}
 	if o.Sim == "" {
 		o.Sim = filepath.Join("build", "sim", "w"+strconv.Itoa(o.DataW), "inc_sim")

@@ -187,6 +187,7 @@ func Load(path string) (*Group, error) {
 
 // Parse checks the text of a file; name is what messages call it. What is wrong is a Problems.
 func Parse(name string, text []byte) (*Group, error) {
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors begin a file with a byte-order mark
 	d := readDocument(name, text)
 	if len(d.problems) == 0 {
 		d.validate()

@@ -83,6 +83,17 @@ func TestCapturesGroup(t *testing.T) {
 	assert.ErrorContains(t, err, `switch "leaf0" does not exist, want one of root`)
 }
 
+// A file that an editor on another system wrote.
+func TestMarkAndLineEnds(t *testing.T) {
+	text, err := os.ReadFile(captures)
+	require.NoError(t, err)
+	want, err := Parse("a.yaml", text)
+	require.NoError(t, err)
+	got, err := Parse("a.yaml", []byte("\ufeff"+strings.ReplaceAll(string(text), "\n", "\r\n")))
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+}
+
 func TestHostConfig(t *testing.T) {
 	g, err := Load(captures)
 	require.NoError(t, err)
