@@ -315,7 +315,7 @@ module inc_parse #(
     end
   end
 
-  // Extended headers of an ext_kind_q, in units of four bytes.
+  // Extended headers of an ext_kind_q, in head_units of four bytes.
   function automatic int ext_units(input int kind);
     ext_units = (kind == 0) ? 0 : (kind == 1) ? 1 : (kind == 2) ? 4 : 5;
   endfunction
@@ -593,11 +593,11 @@ module inc_parse #(
     end
   end
 
-  logic [3:0]         units;            // headers are 54 + 4*units bytes
+  logic [3:0]         head_units;            // headers are 54 + 4*head_units bytes
   always_comb begin
-    units = base2_q;
+    head_units = base2_q;
     for (int e = 1; e < 4; e++) begin
-      if (ext_kind_q == 2'(e)) units = base2_q + 4'(ext_units(e));
+      if (ext_kind_q == 2'(e)) head_units = base2_q + 4'(ext_units(e));
     end
   end
 
@@ -613,7 +613,7 @@ module inc_parse #(
       last3_q <= last2_q;
     end
     if (hdr_push) begin
-      shift_q <= SHIFT_W'(32'(units) + 32'd13); // (54 + 4*units - 2) / 4
+      shift_q <= SHIFT_W'(32'(head_units) + 32'd13); // (54 + 4*head_units - 2) / 4
       tail_q  <= tail_d;
       bad_q <= {hdr_causes[ICRC:BTH_LENGTH] != '0, hdr_causes[UDP_LENGTH], hdr_causes[IP_LENGTH],
                 hdr_causes[IP_FRAGMENT:0] != '0};
