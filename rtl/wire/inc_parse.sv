@@ -315,7 +315,7 @@ module inc_parse #(
     end
   end
 
-  // Extended headers of an ext_kind_q, in head_units of four bytes.
+  // Extended headers of an ext_kind_q, in units of four bytes.
   function automatic int ext_units(input int kind);
     ext_units = (kind == 0) ? 0 : (kind == 1) ? 1 : (kind == 2) ? 4 : 5;
   endfunction
@@ -593,7 +593,7 @@ module inc_parse #(
     end
   end
 
-  logic [3:0]         head_units;            // headers are 54 + 4*head_units bytes
+  logic [3:0]         head_units;       // headers are 54 + 4*head_units bytes
   always_comb begin
     head_units = base2_q;
     for (int e = 1; e < 4; e++) begin
