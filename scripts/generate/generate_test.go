@@ -109,7 +109,10 @@ func TestCamel(t *testing.T) {
 func TestHeaderCompiles(t *testing.T) {
 	compiler, err := exec.LookPath("g++")
 	if err != nil {
-		t.Skip("no g++")
+		if os.Getenv("EPIC_REQUIRE_TOOLS") == "1" {
+			t.Fatal("g++ is missing and EPIC_REQUIRE_TOOLS is 1: scripts/setup sim")
+		}
+		t.Skip("not compiled: g++ is missing: scripts/setup sim")
 	}
 	program := filepath.Join(t.TempDir(), "t.cpp")
 	require.NoError(t, os.WriteFile(program, []byte(`#include "inc_spec.h"
