@@ -3,9 +3,10 @@
 // Streams:       s_axis_rx_* in (tkeep contiguous, full but on the last beat; tuser on the last
 //                beat: MAC error). Out, for each frame and in order: one hdr_t (m_hdr_*),
 //                hdr.pay_beats beats of payload (m_pay_*), one final verdict (m_eof_*).
-// Verdict:       m_hdr.verdict is what the headers alone show; m_eof_verdict is the final one,
-//                the first in the order of inc.yaml of all that apply (a checksum can be wrong in
-//                a frame whose header verdict is ok or a later one).
+// Verdict:       m_hdr.verdict is ok if the headers show no cause, else a cause that they show
+//                (a frame that ends within its headers: not_roce). m_eof_verdict alone is final:
+//                the first in the order of inc.yaml of all that apply. It is never ok if
+//                m_hdr.verdict is not, and may be any other than that.
 // Payload:       pay_beats = ceil(plen*8/DATA_W) for a data frame whose header verdict is ok and
 //                whose payload is at most PAY_MAX bytes (no RoCE MTU is larger), else 0. Bytes
 //                after plen are 0. If the frame ends too soon the rest of the beats is 0: they
