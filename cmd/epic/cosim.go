@@ -184,14 +184,16 @@ checks, and prints the clocks per second of both and their ratio.`,
 			o.Seed = seed(cmd, o.Seed)
 			o.Progress = cmd.ErrOrStderr()
 			report, err := run.Bench(cmd.Context(), o)
-			if err != nil {
+			if report == nil {
 				return err
 			}
-			return print(cmd, report, asJSON)
+			return errors.Join(print(cmd, report, asJSON), err)
 		},
 	}
 	dataW(c, &o.DataW, &o.Sim)
 	c.Flags().Uint64Var(&o.Clocks, "clocks", 1_000_000, "about how many clocks to simulate")
+	c.Flags().Float64Var(&o.MinRatio, "min-ratio", 0, "ratio below which the bench fails, with status 1")
+	c.Flags().Float64Var(&o.MinBusy, "min-busy", 0, "part of the clocks that must be busy, or the bench fails")
 	seedFlag(c, &o.Seed)
 	jsonFlag(c, &asJSON)
 	return c

@@ -23,6 +23,10 @@ type BenchOptions struct {
 	Seed     uint64    // of the traffic
 	Clocks   uint64    // about how many to simulate; 0: a million
 	Progress io.Writer // nil: silent
+
+	// MinRatio and MinBusy are what the ratio, and the part of the clocks that are busy, must reach: less is
+	// an ErrDifference, with the report all the same.
+	MinRatio, MinBusy float64
 }
 
 // benchRuns is how often each kind of run is done: what else a machine does can only slow one down.
@@ -80,6 +84,10 @@ func Bench(ctx context.Context, o BenchOptions) (*BenchReport, error) {
 		out.BareClocksPerS = max(out.BareClocksPerS, float64(clocks)/wall)
 	}
 	out.Ratio = out.CheckedClocksPerS / out.BareClocksPerS
+	if out.Ratio < o.MinRatio || out.Busy < o.MinBusy {
+		return out, fmt.Errorf("bench: %w: got ratio %.2f and %.1f %% of the clocks busy, want at least %.2f and %.1f %%",
+			ErrDifference, out.Ratio, 100*out.Busy, o.MinRatio, 100*o.MinBusy)
+	}
 	return out, nil
 }
 
