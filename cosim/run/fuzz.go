@@ -119,6 +119,10 @@ func (a *adversary) born() {
 	}
 }
 
+// bindSeen is how many slots, a clock each, are cleared at most before the answer to the write that began it
+// has been read.
+const bindSeen = 128
+
 // rebind writes every entry again. Frames that were driven before meet the engine while it does.
 func (a *adversary) rebind(ctx context.Context) error {
 	tables := a.rtl.tables
@@ -136,6 +140,16 @@ func (a *adversary) rebind(ctx context.Context) error {
 		}
 		if err := tables.WriteEntry(ctx, p, a.plan.Pipe(p)); err != nil {
 			return err
+		}
+		if a.cfg.Pipes[p].N > bindSeen { // its valid walk is still on: frames meet it
+			for range 4 {
+				if err := a.drive(); err != nil {
+					return err
+				}
+			}
+			if err := a.step(ctx); err != nil {
+				return err
+			}
 		}
 		if err := tables.WaitBound(ctx, p); err != nil {
 			return err

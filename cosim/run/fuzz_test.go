@@ -16,6 +16,7 @@ func TestFuzzReachesEverything(t *testing.T) {
 	for seed, change := range []func(*group.Options){
 		func(o *group.Options) { o.Collective, o.Ranks = "reduce", 3 }, // endpoints with one direction
 		func(*group.Options) {},
+		func(o *group.Options) { o.Slots = 1024 }, // a pipe that binds so long that frames meet it binding
 	} {
 		o := options(t, 64, func(o *group.Options) {
 			o.ClocksPerTick, o.TimeoutTicks, o.Slots, o.MTU, o.PSN0 = 8, 60, 8, 256, 0xfffffa

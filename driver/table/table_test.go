@@ -302,7 +302,7 @@ func TestProgram(t *testing.T) {
 	broken := f.entries[place{0, 2}]
 	broken[2] ^= 1 << 1 // bit 65: peer_qpn is bits 81:58
 	f.entries[place{0, 2}] = broken
-	assert.EqualError(t, e.Verify(t.Context(), plan), "endpoint 1 (child1): ep_cfg[2].peer_qpn: got 0x800091, want 0x800011")
+	assert.EqualError(t, e.Verify(t.Context(), plan), "not what was written: endpoint 1 (child1): ep_cfg[2].peer_qpn: got 0x800091, want 0x800011")
 }
 
 func TestIPv6(t *testing.T) {
@@ -490,7 +490,7 @@ func TestRepointLeavesOthersAlone(t *testing.T) {
 	f.writes = nil
 	cfg.Pipes[0].Retries = 3
 	_, err = e.Repoint(t.Context(), cfg, 2)
-	assert.EqualError(t, err, "pipe 0 (up) is not to change: pipe 0 (up): pipe_cfg[0].retries: got 0x7, want 0x3")
+	assert.EqualError(t, err, "pipe 0 (up) is not to change: not what was written: pipe 0 (up): pipe_cfg[0].retries: got 0x7, want 0x3")
 	assert.Empty(t, f.writes)
 }
 
