@@ -27,6 +27,7 @@ const (
 	Retransmission
 	Translate
 	Replicate
+	Pipe
 )
 
 // Streams: outputs from 0 on, sources from 8 on, numbered in the stage's file.

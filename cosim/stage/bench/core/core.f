@@ -12,4 +12,5 @@ inc_bench_recycle.sv
 inc_bench_retransmission.sv
 inc_bench_translate.sv
 inc_bench_replicate.sv
+inc_bench_pipe.sv
 inc_bench.sv

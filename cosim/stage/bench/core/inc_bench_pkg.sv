@@ -187,6 +187,24 @@ package inc_bench_pkg;
     logic        nothing;
   } pulse_t;
 
+  // ---------------------------------------------------------------- inc_pipe
+  typedef struct packed {
+    logic [7:0]  verdict;
+  } verdict_t;
+  typedef struct packed {
+    logic        fits;
+  } room_t;
+  typedef struct packed {
+    logic [3:0]              id;
+    logic [11:0]             index;
+    inc_spec_pkg::ep_cfg_t   ep;
+    inc_spec_pkg::pipe_cfg_t pipe;
+  } table_write_t;
+  typedef struct packed {
+    logic [7:0]  verdict;
+    logic        bypass;
+  } frame_end_t;
+
 endpackage
 
 `default_nettype wire
