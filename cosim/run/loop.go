@@ -38,7 +38,7 @@ func newLoop(o *Options, r *rtl, n *network, rep *Report) *loop {
 	// or the hosts' whole retries, which double less.
 	tick := uint64(g.Clock.PerTick)
 	engineWait := uint64(g.Timers.TimeoutTicks) << g.Timers.BackoffMax * tick
-	hostWait := scaleOf(g.Clock).Of(time.Duration(4096)*time.Nanosecond<<hostTimeout) * (hostRetries + 1)
+	hostWait := scaleOf(g.Clock).Of(time.Duration(4096)*time.Nanosecond<<g.Host.TimeoutCode) * uint64(g.Host.RetryCnt+1)
 	return &loop{rtl: r, net: n, o: o, rep: rep, base: r.engine.Granted(), idleMost: 2*max(engineWait, hostWait) + 100_000,
 		told: time.Now(), started: time.Now()}
 }

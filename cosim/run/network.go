@@ -11,20 +11,11 @@ import (
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/host"
 	"github.com/epic-inc/epic/golden/psn"
-	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
 )
 
-// What the ranks' queue pairs are connected with. The retries are those that protocol.md 5 asks of every
-// mode; the timeout is the engine's own default, 4.096 us x 2^12.
-const (
-	hostTimeout     = 12
-	hostRetries     = 7
-	hostMinRNRTimer = 1
-	hostTTL         = 64
-	fullMember      = 0x8000 // in a P_Key: then the other side may be a limited member
-	hostPort        = 50000  // UDP source port of rank 0, one more for each
-)
+// fullMember is the bit of a P_Key that lets the other side be a limited member.
+const fullMember = 0x8000
 
 // linkOf is a link of the group at the engine's clock.
 func linkOf(l group.Link, c group.Clock) fabric.Link {
@@ -52,21 +43,8 @@ func hostConfig(g *group.Group, r int) (host.Config, engine.Config, int, error) 
 	if err != nil {
 		return host.Config{}, engine.Config{}, 0, err
 	}
-	preset := g.Ranks[r].Preset
-	if preset == "" {
-		preset = g.Host.Preset
-	}
-	settings, err := host.Preset(preset)
-	if err != nil {
-		return host.Config{}, engine.Config{}, 0, fmt.Errorf("rank %d: %w", r, err)
-	}
-	rank, ep := g.Ranks[r], cfg.Endpoints[e]
-	return host.Config{
-		Name: group.RankName(r), MAC: roce.MAC(rank.MAC), PeerMAC: ep.MAC, IP: rank.IP.Addr, PeerIP: ep.IP, QPN: rank.QPN, PeerQPN: ep.QPN,
-		PKey: ep.PKey | fullMember, UDPSport: uint16(hostPort + r), TTL: hostTTL, VLAN: ep.VLAN,
-		SendPSN: ep.PSN0, RecvPSN: ep.PSN0, MTU: g.MTU,
-		Timeout: hostTimeout, RetryCnt: hostRetries, RNRRetry: hostRetries, MinRNRTimer: hostMinRNRTimer, Settings: settings,
-	}, cfg, e, nil
+	c, err := g.HostConfig(r)
+	return c, cfg, e, err
 }
 
 // network is a group's nodes and links in a fabric, with the RTL engine as a foreign node.
