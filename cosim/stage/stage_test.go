@@ -125,6 +125,10 @@ func headerFields(p *roce.Packet, port uint8, beat int) map[string]uint64 {
 	if p.HasImm() {
 		f["imm"] = uint64(p.Imm)
 	}
+	f["has_reth"] = flag(info.RETH)
+	if info.RETH {
+		f["va"], f["rkey"], f["dma_len"] = p.VA, uint64(p.RKey), uint64(p.DMALength)
+	}
 	if p.HasAETH() {
 		f["syndrome"], f["msn"] = uint64(p.Syndrome), uint64(p.MSN)
 	}

@@ -30,6 +30,10 @@ package inc_pkg;
     logic         is_last;    // Last or Only
     logic         has_imm;
     logic [31:0]  imm;
+    logic         has_reth;
+    logic [63:0]  va;         // RETH
+    logic [31:0]  rkey;       // RETH
+    logic [31:0]  dma_len;    // RETH
     logic [7:0]   syndrome;   // AETH
     logic [23:0]  msn;        // AETH
     logic [15:0]  plen;       // payload bytes without pad
@@ -56,11 +60,17 @@ package inc_pkg;
     logic [23:0]  dqpn;
     logic         ack_req;
     logic [23:0]  psn;
+    logic         has_reth;   // before ImmDt, if both
+    logic [63:0]  va;
+    logic [31:0]  rkey;
+    logic [31:0]  dma_len;
     logic         has_imm;
     logic [31:0]  imm;
     logic         has_aeth;
     logic [7:0]   syndrome;
     logic [23:0]  msn;
+    logic         is_cnp;     // 16 zero bytes behind BTH and no payload stream: plen is 0
+    logic         late;       // its ICRC waits for the word of s_end that says whether it is right
     logic [15:0]  plen;       // payload bytes without pad; pad follows from it
   } txhdr_t;
 

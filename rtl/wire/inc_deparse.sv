@@ -469,6 +469,8 @@ module inc_deparse #(
   assign m_axis_tx_tuser  = 1'b0;
   assign m_axis_tx_tdest  = port_q;
 
+  wire unused_ok = &{1'b0, h.has_reth, h.va, h.rkey, h.dma_len, h.is_cnp, h.late};
+
 `ifdef INC_ASSERT
   initial begin
     assert (DATA_W >= 64 && (DATA_W & (DATA_W - 1)) == 0);

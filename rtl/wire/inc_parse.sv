@@ -524,6 +524,12 @@ module inc_parse #(
     hdr.imm       = has_reth
                     ? {l4_q[36*8 +: 8], l4_q[37*8 +: 8], l4_q[38*8 +: 8], l4_q[39*8 +: 8]}
                     : {l4_q[20*8 +: 8], l4_q[21*8 +: 8], l4_q[22*8 +: 8], l4_q[23*8 +: 8]};
+    hdr.has_reth  = has_reth;
+    for (int i = 0; i < 8; i++) hdr.va[(7-i)*8 +: 8] = l4_q[(20+i)*8 +: 8];
+    for (int i = 0; i < 4; i++) begin
+      hdr.rkey[(3-i)*8 +: 8]    = l4_q[(28+i)*8 +: 8];
+      hdr.dma_len[(3-i)*8 +: 8] = l4_q[(32+i)*8 +: 8];
+    end
     hdr.syndrome  = syndrome;
     hdr.msn       = {l4_q[21*8 +: 8], l4_q[22*8 +: 8], l4_q[23*8 +: 8]};
     hdr.plen      = plen;
