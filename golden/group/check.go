@@ -1,7 +1,6 @@
 package group
 
 import (
-	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -302,8 +301,7 @@ func (c *check) pipes(s int) {
 		} else if a := c.g.Timers.AckEvery; c.g.Mode == 3 && a > max(1, pipe.Slots/4) {
 			c.bad("/timers/ack_every", "got %d, want at most %d: a quarter of the %d slots of pipe %s of switch %s", a, max(1, pipe.Slots/4), pipe.Slots, pipe.Name, sw.Name)
 		}
-		// A pipe with one in never adds, so it carries types that cannot be added yet.
-		if err := reduce.Supported(pipe.DType, pipe.Op); err != nil && (len(pipe.Ins) > 1 || errors.Is(err, reduce.ErrUndefined)) {
+		if err := reduce.Supported(pipe.DType, pipe.Op); err != nil {
 			field := "/dtype"
 			if c.d.given(at + "/op") {
 				field = "/op"

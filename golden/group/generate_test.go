@@ -119,20 +119,13 @@ func TestGenerateRefuses(t *testing.T) {
 		{func(o *Options) { o.Preset = "bsd" }, `preset: got "bsd", want one of`},
 		{func(o *Options) { o.HostTimeout = 32 }, "host-timeout: got 32, want 0..31"},
 		{func(o *Options) { o.WindowPackets = 15 }, "window: got 15, want at least message-packets, 16"},
-		{func(o *Options) { o.DType = spec.DTypeFloat32 }, "sum of float32 is not supported"},
+		{func(o *Options) { o.DType, o.Op = spec.DTypeFloat32, spec.OpXor }, "xor of float32 is not defined"},
 	} {
 		o := DefaultOptions()
 		tc.change(&o)
 		_, err := Generate(o)
 		assert.ErrorContains(t, err, tc.want)
 	}
-	one := DefaultOptions()
-	one.DType, one.Collective = spec.DTypeFloat32, "broadcast"
-	_, err := Generate(one)
-	assert.NoError(t, err, "one in: nothing is added")
-	one.Op = spec.OpXor
-	_, err = Generate(one)
-	assert.ErrorContains(t, err, "xor of float32 is not defined")
 	var oe *OptionError
 	o := DefaultOptions()
 	o.Slots = 3

@@ -229,7 +229,6 @@ func TestWrong(t *testing.T) {
 		{"in of two pipes", "", "psn0: 0xfffff0}\n", "psn0: 0xfffff0}\n      - {name: q, ins: [a], outs: [b], slots: 64, psn0: 0xfffff0}\n", `e: q, ins: [|a], outs: `, "switches[0].pipes[1].ins[0]: endpoint a is an in of pipe p already, want one pipe in each direction"},
 		{"op on floats", "", "slots: 64", "slots: 64, op: xor, dtype: float32", `ts: 64, op: |xor, dtype`, "switches[0].pipes[0].op: xor of float32 is not defined: bitwise operators are for integers"},
 		{"unknown op", "", "slots: 64", "slots: 64, op: avg", `ts: 64, op: |avg, psn0:`, `switches[0].pipes[0].op: got "avg", want one of "sum", "min", "max", "and", "or", "xor"`},
-		{"dtype not there yet", "", "slots: 64", "slots: 64, dtype: float32", ` 64, dtype: |float32, p`, "switches[0].pipes[0].dtype: sum of float32 is not supported"},
 		{"blocks beyond the pool", "", "slots: 64", "slots: 64, base_block: 400", `base_block: |400, psn0:`, "switches[0].pipes[0].base_block: pipe p takes blocks 400..655"},
 		{"ack_every", "", "version: 1", "version: 1\ntimers: {ack_every: 17}", `{ack_every: |17}`, "timers.ack_every: got 17, want at most 16: a quarter of the 64 slots of pipe p of switch s"},
 		{"rnr_code", "", "version: 1", "version: 1\ntimers: {rnr_code: 32}", ` {rnr_code: |32}`, "timers.rnr_code: got 32, want 0..31 (timer code of RNR NAKs sent"},

@@ -1,8 +1,9 @@
 // Package oracle runs the independent tools that tests hold this project's own reading of frames
-// against: tshark, which dissects, and scapy, which computes the ICRC. It is for tests only.
+// against: tshark, which dissects, and scapy, which computes the ICRC; and MPFR, for its arithmetic. It
+// is for tests only.
 //
 // A tool that is missing skips the test and says so; with EPIC_REQUIRE_TOOLS=1 it fails it. Under
-// `go test -short` the tools are not run.
+// `go test -short` tshark and scapy are not run.
 package oracle
 
 import (
@@ -85,12 +86,25 @@ func Tshark(tb testing.TB, file string, fields ...string) [][]string {
 func Python(tb testing.TB, program string, stdin []byte, args ...string) []byte {
 	tb.Helper()
 	short(tb, "scapy")
-	python := filepath.Join(Root(tb), ".tools", "venv", "bin", "python")
-	if _, err := os.Stat(python); err != nil {
-		missing(tb, "scapy", "scripts/setup test")
+	return run(tb, stdin, python(tb, "scapy"), append([]string{"-c", program}, args...)...)
+}
+
+// GMPY2 runs a file with the Python of .tools/venv (gmpy2, which is MPFR, in it) and returns what it
+// prints. It runs with -short too: the test draws less then.
+func GMPY2(tb testing.TB, file string, stdin []byte) []byte {
+	tb.Helper()
+	return run(tb, stdin, python(tb, "gmpy2"), file)
+}
+
+// python is the interpreter of .tools/venv, if it has the module.
+func python(tb testing.TB, module string) string {
+	tb.Helper()
+	path := filepath.Join(Root(tb), ".tools", "venv", "bin", "python")
+	if _, err := os.Stat(path); err != nil {
+		missing(tb, module, "scripts/setup test")
 	}
-	if err := exec.Command(python, "-c", "import scapy").Run(); err != nil {
-		missing(tb, "scapy", "scripts/setup test")
+	if err := exec.Command(path, "-c", "import "+module).Run(); err != nil {
+		missing(tb, module, "scripts/setup test")
 	}
-	return run(tb, stdin, python, append([]string{"-c", program}, args...)...)
+	return path
 }

@@ -3,6 +3,7 @@
 package reduce
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,33 +11,76 @@ import (
 	"github.com/epic-inc/epic/golden/spec"
 )
 
-// The two reasons why a pair of type and operator has no kernel; errors.Is tells them apart.
-var (
-	// ErrUndefined: protocol.md gives the pair no meaning (bitwise operators on floats).
-	ErrUndefined = errors.New("is not defined")
-	// ErrUnsupported: the pair has a meaning, this version does not implement it.
-	ErrUnsupported = errors.New("is not supported")
-)
+// ErrUndefined: protocol.md gives a pair of type and operator no meaning (bitwise operators on
+// floats).
+var ErrUndefined = errors.New("is not defined")
 
 // kernel folds in into acc, element by element; both have the same length, whole elements.
 type kernel func(acc, in []byte)
 
-// element is what is known of one dtype: a row of the table below.
+// element is what is known of one dtype: a row of the table below. A nil kernel is not defined.
 type element struct {
 	bytes   int
-	float   bool
-	kernels map[spec.Op]kernel // looked up by key only
+	kernels [spec.OpXor + 1]kernel // by operator: sum, min, max, and, or, xor
 }
 
 // elements is indexed by spec.DType.
 var elements = [...]element{
-	spec.DTypeInt32:    {bytes: 4, kernels: map[spec.Op]kernel{spec.OpSum: lanes32(sum32)}},
-	spec.DTypeUint32:   {bytes: 4},
-	spec.DTypeInt64:    {bytes: 8},
-	spec.DTypeFloat32:  {bytes: 4, float: true},
-	spec.DTypeFloat16:  {bytes: 2, float: true},
-	spec.DTypeBfloat16: {bytes: 2, float: true},
-	spec.DTypeInt8:     {bytes: 1},
+	spec.DTypeInt32: {4, [...]kernel{
+		lanes32(func(a, b uint32) uint32 { return a + b }), // mod 2^32: two's complement
+		lanes32(func(a, b uint32) uint32 { return uint32(min(int32(a), int32(b))) }),
+		lanes32(func(a, b uint32) uint32 { return uint32(max(int32(a), int32(b))) }),
+		and, or, xor,
+	}},
+	spec.DTypeUint32: {4, [...]kernel{
+		lanes32(func(a, b uint32) uint32 { return a + b }),
+		lanes32(func(a, b uint32) uint32 { return min(a, b) }),
+		lanes32(func(a, b uint32) uint32 { return max(a, b) }),
+		and, or, xor,
+	}},
+	spec.DTypeInt64: {8, [...]kernel{
+		lanes64(func(a, b uint64) uint64 { return a + b }),
+		lanes64(func(a, b uint64) uint64 { return uint64(min(int64(a), int64(b))) }),
+		lanes64(func(a, b uint64) uint64 { return uint64(max(int64(a), int64(b))) }),
+		and, or, xor,
+	}},
+	spec.DTypeFloat32: {4, [...]kernel{
+		lanes32(float32Format.add), lanes32(float32Format.minimum), lanes32(float32Format.maximum),
+		nil, nil, nil,
+	}},
+	spec.DTypeFloat16: {2, [...]kernel{
+		lanes16(float16Format.add), lanes16(float16Format.minimum), lanes16(float16Format.maximum),
+		nil, nil, nil,
+	}},
+	spec.DTypeBfloat16: {2, [...]kernel{
+		lanes16(bfloat16Format.add), lanes16(bfloat16Format.minimum), lanes16(bfloat16Format.maximum),
+		nil, nil, nil,
+	}},
+	spec.DTypeInt8: {1, [...]kernel{
+		lanes8(func(a, b int8) int8 { return int8(min(max(int(a)+int(b), -128), 127)) }), // saturates
+		lanes8(func(a, b int8) int8 { return min(a, b) }),
+		lanes8(func(a, b int8) int8 { return max(a, b) }),
+		and, or, xor,
+	}},
+}
+
+// lanes8 makes a kernel of a function of two 8-bit elements.
+func lanes8(f func(a, b int8) int8) kernel {
+	return func(acc, in []byte) {
+		for i := range acc {
+			acc[i] = byte(f(int8(acc[i]), int8(in[i])))
+		}
+	}
+}
+
+// lanes16 makes a kernel of a function of two 16-bit elements.
+func lanes16(f func(a, b uint32) uint32) kernel {
+	return func(acc, in []byte) {
+		for i := 0; i+2 <= len(acc); i += 2 {
+			a, b := binary.LittleEndian.Uint16(acc[i:]), binary.LittleEndian.Uint16(in[i:])
+			binary.LittleEndian.PutUint16(acc[i:], uint16(f(uint32(a), uint32(b))))
+		}
+	}
 }
 
 // lanes32 makes a kernel of a function of two 32-bit elements.
@@ -49,8 +93,35 @@ func lanes32(f func(a, b uint32) uint32) kernel {
 	}
 }
 
-// sum32 wraps mod 2^32, which is two's complement for int32.
-func sum32(a, b uint32) uint32 { return a + b }
+// lanes64 makes a kernel of a function of two 64-bit elements.
+func lanes64(f func(a, b uint64) uint64) kernel {
+	return func(acc, in []byte) {
+		for i := 0; i+8 <= len(acc); i += 8 {
+			a, b := binary.LittleEndian.Uint64(acc[i:]), binary.LittleEndian.Uint64(in[i:])
+			binary.LittleEndian.PutUint64(acc[i:], f(a, b))
+		}
+	}
+}
+
+// The bitwise operators do not see where an element ends.
+
+func and(acc, in []byte) {
+	for i := range acc {
+		acc[i] &= in[i]
+	}
+}
+
+func or(acc, in []byte) {
+	for i := range acc {
+		acc[i] |= in[i]
+	}
+}
+
+func xor(acc, in []byte) {
+	for i := range acc {
+		acc[i] ^= in[i]
+	}
+}
 
 // ElementBytes is the size of one element of dtype: 1, 2, 4 or 8.
 func ElementBytes(dtype spec.DType) (int, error) {
@@ -60,8 +131,8 @@ func ElementBytes(dtype spec.DType) (int, error) {
 	return elements[dtype].bytes, nil
 }
 
-// Supported returns nil if Accumulate takes the pair; otherwise an error that names both and wraps
-// ErrUndefined or ErrUnsupported.
+// Supported returns nil if the pair has a meaning; otherwise an error that names both, and wraps
+// ErrUndefined if each by itself is known.
 func Supported(dtype spec.DType, op spec.Op) error {
 	_, err := find(dtype, op)
 	return err
@@ -71,21 +142,14 @@ func find(dtype spec.DType, op spec.Op) (kernel, error) {
 	if _, err := ElementBytes(dtype); err != nil {
 		return nil, err
 	}
-	e := elements[dtype]
-	if k := e.kernels[op]; k != nil {
-		return k, nil
-	}
-	switch op {
-	case spec.OpSum, spec.OpMin, spec.OpMax:
-		return nil, fmt.Errorf("%v of %v %w", op, dtype, ErrUnsupported)
-	case spec.OpAnd, spec.OpOr, spec.OpXor:
-		if e.float {
-			return nil, fmt.Errorf("%v of %v %w: bitwise operators are for integers", op, dtype, ErrUndefined)
-		}
-		return nil, fmt.Errorf("%v of %v %w", op, dtype, ErrUnsupported)
-	default:
+	if op > spec.OpXor {
 		return nil, fmt.Errorf("operator %v is unknown, want %d..%d", op, spec.OpSum, spec.OpXor)
 	}
+	k := elements[dtype].kernels[op]
+	if k == nil {
+		return nil, fmt.Errorf("%v of %v %w: bitwise operators are for integers", op, dtype, ErrUndefined)
+	}
+	return k, nil
 }
 
 // Accumulate replaces each element of acc by the op of it and the same element of in. The two have
@@ -103,4 +167,23 @@ func Accumulate(dtype spec.DType, op spec.Op, acc, in []byte) error {
 	}
 	k(acc, in)
 	return nil
+}
+
+// Fold is the op over the copies of a slot from left to right, which is endpoint order: the result of
+// a reproducible pipe. The first copy is taken as it is. All copies have the same length, a whole
+// number of elements; none is changed. With no copy there is no result, which is an error.
+func Fold(dtype spec.DType, op spec.Op, copies [][]byte) ([]byte, error) {
+	if _, err := find(dtype, op); err != nil {
+		return nil, err
+	}
+	if len(copies) == 0 {
+		return nil, fmt.Errorf("%v of %v: got no copies, want at least 1", op, dtype)
+	}
+	acc := bytes.Clone(copies[0])
+	for i, in := range copies[1:] {
+		if err := Accumulate(dtype, op, acc, in); err != nil {
+			return nil, fmt.Errorf("copy %d of %d: %w", i+1, len(copies), err)
+		}
+	}
+	return acc, nil
 }

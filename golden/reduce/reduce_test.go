@@ -1,7 +1,9 @@
 package reduce
 
 import (
+	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"testing"
@@ -73,6 +75,92 @@ func TestInt32SumByHand(t *testing.T) {
 	}
 }
 
+// TestByHand has results that IEEE 754 or two's complement give at a glance: they hold the reference too.
+func TestByHand(t *testing.T) {
+	const f32, f16, bf16 = spec.DTypeFloat32, spec.DTypeFloat16, spec.DTypeBfloat16
+	for _, tc := range []struct {
+		name       string
+		dtype      spec.DType
+		op         spec.Op
+		a, b, want uint64
+	}{
+		{"1 + 2 = 3", f32, spec.OpSum, 0x3f800000, 0x40000000, 0x40400000},
+		{"1 + 2 = 3", f16, spec.OpSum, 0x3c00, 0x4000, 0x4200},
+		{"1 + 2 = 3", bf16, spec.OpSum, 0x3f80, 0x4000, 0x4040},
+		{"1 + half an ulp is a tie: even", f32, spec.OpSum, 0x3f800000, 0x33800000, 0x3f800000},
+		{"1 + more than half an ulp", f32, spec.OpSum, 0x3f800000, 0x33800001, 0x3f800001},
+		{"odd + half an ulp is a tie: even", f16, spec.OpSum, 0x3c01, 0x1000, 0x3c02},
+		{"odd + half an ulp is a tie: even", bf16, spec.OpSum, 0x3f81, 0x3b80, 0x3f82},
+		{"subnormals add exactly", f16, spec.OpSum, 0x0001, 0x0001, 0x0002},
+		{"the largest subnormal and the least make the least normal", f32, spec.OpSum, 0x007fffff, 1, 0x00800000},
+		{"the least normal less the least subnormal", bf16, spec.OpSum, 0x0080, 0x8001, 0x007f},
+		{"twice the largest is infinite", f16, spec.OpSum, 0x7bff, 0x7bff, 0x7c00},
+		{"the largest and half its ulp is infinite", f16, spec.OpSum, 0x7bff, 0x4c00, 0x7c00},
+		{"the largest and less than half its ulp is the largest", f16, spec.OpSum, 0x7bff, 0x4bff, 0x7bff},
+		{"inf - inf", f32, spec.OpSum, 0x7f800000, 0xff800000, 0x7fc00000},
+		{"-inf + 1", bf16, spec.OpSum, 0xff80, 0x3f80, 0xff80},
+		{"a NaN with its sign and payload", f32, spec.OpSum, 0xffc12345, 0x3f800000, 0x7fc00000},
+		{"a signalling NaN and infinity", f16, spec.OpSum, 0xfc00, 0x7c01, 0x7e00},
+		{"1 - 1 = +0", f32, spec.OpSum, 0x3f800000, 0xbf800000, 0},
+		{"-0 + -0 = -0", bf16, spec.OpSum, 0x8000, 0x8000, 0x8000},
+		{"-0 + +0 = +0", f16, spec.OpSum, 0x8000, 0, 0},
+		{"min of zeros", f32, spec.OpMin, 0, 0x80000000, 0x80000000},
+		{"max of zeros", f32, spec.OpMax, 0x80000000, 0, 0},
+		{"min of -1 and -2", f16, spec.OpMin, 0xbc00, 0xc000, 0xc000},
+		{"max of -inf and NaN", bf16, spec.OpMax, 0xff80, 0x7fc0, 0xff80},
+		{"min of a signalling NaN and 1", f32, spec.OpMin, 0x7f800001, 0x3f800000, 0x3f800000},
+		{"max of NaNs", f16, spec.OpMax, 0xfe01, 0x7c01, 0x7e00},
+		{"127 + 1 saturates", spec.DTypeInt8, spec.OpSum, 0x7f, 1, 0x7f},
+		{"-128 - 1 saturates", spec.DTypeInt8, spec.OpSum, 0x80, 0xff, 0x80},
+		{"-1 + 1", spec.DTypeInt8, spec.OpSum, 0xff, 1, 0},
+		{"max of -1 and 1", spec.DTypeInt8, spec.OpMax, 0xff, 1, 1},
+		{"min of -1 and 1", spec.DTypeInt32, spec.OpMin, 0xffffffff, 1, 0xffffffff},
+		{"min of 2^32-1 and 1", spec.DTypeUint32, spec.OpMin, 0xffffffff, 1, 1},
+		{"carry into the upper half", spec.DTypeInt64, spec.OpSum, 0xffffffff, 1, 0x100000000},
+		{"largest + 1 wraps", spec.DTypeInt64, spec.OpSum, 1<<63 - 1, 1, 1 << 63},
+		{"min looks at the upper half first", spec.DTypeInt64, spec.OpMin, 1 << 32, 0xffffffff, 0xffffffff},
+		{"and", spec.DTypeInt8, spec.OpAnd, 0x0f, 0x55, 0x05},
+		{"or", spec.DTypeUint32, spec.OpOr, 0x0f000000, 0x50, 0x0f000050},
+		{"xor", spec.DTypeInt64, spec.OpXor, 0xff00000000000000, 0x0f00000000000001, 0xf000000000000001},
+	} {
+		t.Run(fmt.Sprintf("%v/%s", tc.dtype, tc.name), func(t *testing.T) {
+			for _, pair := range [][2]uint64{{tc.a, tc.b}, {tc.b, tc.a}} { // all of them commute
+				acc := pack(tc.dtype, []uint64{pair[0]})
+				require.NoError(t, Accumulate(tc.dtype, tc.op, acc, pack(tc.dtype, []uint64{pair[1]})))
+				assert.Equal(t, tc.want, unpack(tc.dtype, acc)[0], "%#x and %#x", pair[0], pair[1])
+			}
+		})
+	}
+}
+
+func TestFold(t *testing.T) {
+	const big, small, minus = 0x4b800000, 0x3f800000, 0xcb800000 // 2^24, 1, -2^24
+	f := func(x uint64) []byte { return pack(spec.DTypeFloat32, []uint64{x}) }
+	for _, tc := range []struct {
+		name   string
+		copies [][]byte
+		want   uint64
+	}{
+		{"one copy is the result, whatever it is", [][]byte{f(0x7f800001)}, 0x7f800001},
+		{"the 1 is lost", [][]byte{f(big), f(small), f(minus)}, 0},
+		{"the 1 is kept", [][]byte{f(big), f(minus), f(small)}, small},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			keep := bytes.Clone(tc.copies[0])
+			got, err := Fold(spec.DTypeFloat32, spec.OpSum, tc.copies)
+			require.NoError(t, err)
+			assert.Equal(t, f(tc.want), got)
+			assert.Equal(t, keep, tc.copies[0], "the copies are only read")
+		})
+	}
+	_, err := Fold(spec.DTypeFloat32, spec.OpSum, nil)
+	require.ErrorContains(t, err, "sum of float32: got no copies, want at least 1")
+	_, err = Fold(spec.DTypeFloat32, spec.OpAnd, [][]byte{f(0)})
+	require.ErrorIs(t, err, ErrUndefined)
+	_, err = Fold(spec.DTypeInt8, spec.OpSum, [][]byte{{1, 2}, {3}})
+	require.ErrorContains(t, err, "copy 1 of 2: sum of int8: contribution has 1 bytes, want 2")
+}
+
 func TestRefused(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -84,9 +172,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{"float bitwise", spec.DTypeFloat32, spec.OpXor, 4, 4, ErrUndefined, "xor of float32 is not defined"},
 		{"half bitwise", spec.DTypeBfloat16, spec.OpAnd, 4, 4, ErrUndefined, "and of bfloat16 is not defined"},
-		{"float sum", spec.DTypeFloat32, spec.OpSum, 4, 4, ErrUnsupported, "sum of float32 is not supported"},
-		{"int32 max", spec.DTypeInt32, spec.OpMax, 4, 4, ErrUnsupported, "max of int32 is not supported"},
-		{"uint32 or", spec.DTypeUint32, spec.OpOr, 4, 4, ErrUnsupported, "or of uint32 is not supported"},
+		{"float16 bitwise", spec.DTypeFloat16, spec.OpOr, 4, 4, ErrUndefined, "or of float16 is not defined: bitwise operators are for integers"},
 		{"lengths", spec.DTypeInt32, spec.OpSum, 8, 4, nil, "contribution has 4 bytes, want 8"},
 		{"part of an element", spec.DTypeInt32, spec.OpSum, 6, 6, nil, "payload has 6 bytes, want a multiple of 4"},
 		{"unknown type", spec.DType(7), spec.OpSum, 4, 4, nil, "is unknown, want 0..6"},
@@ -127,6 +213,21 @@ func BenchmarkInt32Sum1KB(b *testing.B) {
 	b.SetBytes(1024)
 	for b.Loop() {
 		if err := Accumulate(spec.DTypeInt32, spec.OpSum, acc, in); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkFloat32Sum1KB(b *testing.B) {
+	rnd := rand.New(rand.NewPCG(1, 1))
+	var acc, in []byte
+	for range 256 {
+		x, y := draw(rnd, spec.DTypeFloat32)
+		acc, in = append(acc, pack(spec.DTypeFloat32, []uint64{x})...), append(in, pack(spec.DTypeFloat32, []uint64{y})...)
+	}
+	b.SetBytes(1024)
+	for b.Loop() {
+		if err := Accumulate(spec.DTypeFloat32, spec.OpSum, acc, in); err != nil {
 			b.Fatal(err)
 		}
 	}
