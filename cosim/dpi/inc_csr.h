@@ -236,11 +236,11 @@ typedef struct __attribute__ ((__packed__)) {
     uint8_t RESERVED_70_7f[0x10];
     uint32_t PIPE_ERRORS[8];
     uint8_t RESERVED_a0_ff[0x60];
-    uint32_t TABLE_DATA[20];
+    uint32_t TABLE_DATA[24];
 } inc_csr_t;
 
 
-static_assert(sizeof(inc_csr_t) == 0x150, "Packing error");
+static_assert(sizeof(inc_csr_t) == 0x160, "Packing error");
 
 #ifdef __cplusplus
 }

@@ -28,7 +28,7 @@ const (
 	RegPipeErrors      uint32 = 0x080 // Pipes in error
 	RegPipeErrorsCount        = 8     // registers of RegPipeErrors, 4 bytes apart
 	RegTableData       uint32 = 0x100 // Table data
-	RegTableDataCount         = 20    // registers of RegTableData, 4 bytes apart
+	RegTableDataCount         = 24    // registers of RegTableData, 4 bytes apart
 )
 
 // Fields of the registers that have more than one, or less than 32 bits.

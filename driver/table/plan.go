@@ -98,6 +98,10 @@ func (p *Plan) Endpoint(endpoint int) *spec.EpCfg {
 		PeerMAC:  mac(ep.PeerMAC),
 		IP:       spec.Uint128FromAddr(ep.IP),
 		PeerIP:   spec.Uint128FromAddr(ep.PeerIP),
+		Leaf:     ep.Leaf,
+	}
+	if w := ep.Rewrite; w != nil {
+		e.RewriteValid, e.InVA, e.OutVA, e.OutRkey = true, w.InVA, w.OutVA, w.RKey
 	}
 	if ep.VLAN != nil {
 		e.VLANValid, e.VLANTCI = true, *ep.VLAN
@@ -131,6 +135,13 @@ func (p *Plan) Pipe(pipe int) *spec.PipeCfg {
 		Retries:    uint8(c.Retries),
 		BackoffMax: uint8(c.BackoffMax),
 		Timeout:    uint32(c.Timeout),
+
+		Pinned:       !c.Unpinned,
+		Reproducible: c.Reproducible,
+		AckRule:      c.AckRule,
+		ReplayAsker:  !c.ReplayAll,
+		Coll:         uint8(c.Coll),
+		Root:         uint16(c.Root),
 	}
 }
 

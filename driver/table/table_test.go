@@ -24,7 +24,7 @@ const (
 	addrCtrl, addrTick, addrCmd, addrStatus        = 0x20, 0x24, 0x30, 0x34
 	addrIndex, addrLo, addrHi                      = 0x40, 0x44, 0x48
 	addrFirst, addrPSN, addrGot, addrWanted        = 0x60, 0x64, 0x68, 0x6c
-	addrPipeErrors, addrTableData, addrAfterTables = 0x80, 0x100, 0x150
+	addrPipeErrors, addrTableData, addrAfterTables = 0x80, 0x100, 0x160
 )
 
 var errSlave = errors.New("SLVERR")
@@ -35,8 +35,8 @@ type place struct{ table, index uint32 }
 // error. It refuses what no driver may do.
 type fake struct {
 	regs    map[uint32]uint32
-	data    [20]uint32
-	entries map[place][20]uint32
+	data    [24]uint32
+	entries map[place][24]uint32
 	limits  [6]uint32
 	busy    int // status reads until the command is done
 	pending func() uint32
@@ -55,7 +55,7 @@ func newFake() *fake {
 			addrData: 512 | 8<<16 | 1<<25, addrTables: 64 | 16<<16, addrMemory: 128 | 12<<24,
 			addrLists: 64 | uint32(spec.CounterCount)<<16, addrFirst: 0,
 		},
-		entries: map[place][20]uint32{},
+		entries: map[place][24]uint32{},
 		limits:  [6]uint32{64, 16, 64, 64, 64, 16},
 		binding: map[uint32]int{},
 		counts:  map[uint32]uint64{},
@@ -132,14 +132,14 @@ func (f *fake) Write32(ctx context.Context, addr, value uint32) error {
 func (f *fake) pipeState(pipe uint32) spec.PipeState {
 	var s spec.PipeState
 	w := f.entries[place{5, pipe}]
-	if err := s.SetWords(w[:2]); err != nil {
+	if err := s.SetWords(w[:4]); err != nil {
 		panic(err)
 	}
 	return s
 }
 
 func (f *fake) put(p place, words []uint32) {
-	var w [20]uint32
+	var w [24]uint32
 	copy(w[:], words)
 	f.entries[p] = w
 }
@@ -168,7 +168,7 @@ func (f *fake) command(write bool, p place) uint32 {
 	switch p.table {
 	case 0: // its state goes to psn0
 		var ep spec.EpCfg
-		if err := ep.SetWords(f.data[:17]); err != nil {
+		if err := ep.SetWords(f.data[:22]); err != nil {
 			panic(err)
 		}
 		f.put(place{3, p.index}, (&spec.EpRx{EPSN: ep.PSN0}).Words())
@@ -180,7 +180,7 @@ func (f *fake) command(write bool, p place) uint32 {
 			return busy
 		}
 		var pipe spec.PipeCfg
-		if err := pipe.SetWords(f.data[:5]); err != nil {
+		if err := pipe.SetWords(f.data[:6]); err != nil {
 			panic(err)
 		}
 		f.put(place{5, p.index}, (&spec.PipeState{PSNStart: pipe.PSN0, NextSend: pipe.PSN0, Binding: true}).Words())
@@ -270,13 +270,13 @@ func TestProgram(t *testing.T) {
 
 	var ep spec.EpCfg
 	w := f.entries[place{0, 3}]
-	require.NoError(t, ep.SetWords(w[:17]))
+	require.NoError(t, ep.SetWords(w[:22]))
 	assert.Equal(t, spec.EpCfg{Valid: true, VLANValid: true, MigReq: true, InValid: true, OutValid: true, Port: 2,
 		InIndex: 0, InPipe: 1, OutPipe: 0, QPN: 0x4103, PeerQPN: 0x800011, PKey: 0xffff, UDPSport: 49999, TTL: 64, TOS: 2,
 		VLANTCI: 0x2005, PSN0: 0xfffff0, MAC: 0x525400000063, PeerMAC: 0x525400000003,
 		IP: spec.Uint128{Lo: 0x0a090063}, PeerIP: spec.Uint128{Lo: 0x0a090003}}, ep)
 	w = f.entries[place{0, 2}]
-	require.NoError(t, ep.SetWords(w[:17]))
+	require.NoError(t, ep.SetWords(w[:22]))
 	assert.Equal(t, uint8(1), ep.InIndex)
 	assert.Equal(t, uint8(0), ep.InPipe)
 	assert.Equal(t, uint8(1), ep.OutPipe)
@@ -284,9 +284,9 @@ func TestProgram(t *testing.T) {
 
 	var pipe spec.PipeCfg
 	w = f.entries[place{1, 1}]
-	require.NoError(t, pipe.SetWords(w[:5]))
+	require.NoError(t, pipe.SetWords(w[:6]))
 	assert.Equal(t, spec.PipeCfg{Valid: true, Mode: 3, FanIn: 1, FanOut: 2, NLog2: 5, MTULog2: 10, OutBase: 1, BaseBlock: 128,
-		PSN0: 0xfffff0, AckEvery: 2, RNRCode: 1, Retries: 7, BackoffMax: 3, Timeout: 1680}, pipe)
+		PSN0: 0xfffff0, AckEvery: 2, RNRCode: 1, Retries: 7, BackoffMax: 3, Timeout: 1680, Pinned: true, ReplayAsker: true}, pipe)
 
 	assert.Empty(t, f.binding, "every pipe was waited for")
 	require.NoError(t, e.Verify(t.Context(), plan))
@@ -316,7 +316,7 @@ func TestIPv6(t *testing.T) {
 	require.NoError(t, err)
 	var ep spec.EpCfg
 	w := f.entries[place{0, 1}]
-	require.NoError(t, ep.SetWords(w[:17]))
+	require.NoError(t, ep.SetWords(w[:22]))
 	assert.True(t, ep.IsV6)
 	assert.Equal(t, spec.Uint128{Hi: 0xfd00 << 48, Lo: 0x63}, ep.IP)
 }
@@ -508,7 +508,7 @@ func TestCounters(t *testing.T) {
 	assert.Equal(t, uint64(0xabce_ffff_fffe), all.Verdict(spec.VerdictICRC))
 	assert.Zero(t, all.Verdict(spec.VerdictOk))
 	_, err = e.Counter(t.Context(), spec.CounterCount)
-	assert.EqualError(t, err, "counter: got 58, want 0..57")
+	assert.EqualError(t, err, "counter: got 67, want 0..66")
 	f.failAt = addrHi
 	_, err = e.ReadCounters(t.Context())
 	assert.EqualError(t, err, "counter verdict_ok: read of CNT_HI (0x048): SLVERR")

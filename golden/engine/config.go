@@ -77,6 +77,16 @@ type Endpoint struct {
 	InPipe   int     // data arriving here belongs to this pipe; None: no data is taken
 	OutPipe  int     // results of this pipe leave here, and ACKs arrive here; None: neither
 	InIndex  int     // bit of this endpoint in the slots' bitmaps: its position in InPipe's Ins
+	Leaf     bool    // the peer is a rank: Mode-II reflects ACKs, and replays to the asker, at leaves only
+	Rewrite  *Rewrite
+}
+
+// Rewrite lets an endpoint take RDMA WRITEs, and send them: a contribution to InVA + x becomes a result
+// to OutVA + x (protocol.md 3).
+type Rewrite struct {
+	InVA  uint64 // virtual address that the peer's WRITEs name for offset 0
+	OutVA uint64 // virtual address at the peer for offset 0
+	RKey  uint32 // of the peer's memory
 }
 
 // Pipe is the unit of aggregation and replication.
@@ -96,10 +106,23 @@ type Pipe struct {
 	BackoffMax int // the timeout doubles at most this often, 0..7
 	Timeout    int // retransmission timeout in ticks of 10 us, 1..2^20-1
 	Base       int // first block in the payload pool, 0..65535; golden itself has no use for it
+
+	Reproducible bool          // F payload copies a slot, summed in the order of Ins when the last is in
+	Unpinned     bool          // a control signal opens each window and sets Op and DType (protocol.md 10)
+	Coll         spec.CollType // what an unpinned pipe is for; AllReduce takes Barrier too
+	Root         int           // root rank of an unpinned Reduce or Broadcast pipe, 0..65535
+	AckRule      spec.AckRule  // Mode-II: what becomes of ACKs that arrive at an out
+	ReplayAll    bool          // Mode-II: a replay goes to every out, not only to the leaf that asked
 }
 
 // Blocks returns how many blocks of the payload pool the pipe occupies.
-func (p Pipe) Blocks() int { return p.N * (p.MTU / spec.BlockBytes) }
+func (p Pipe) Blocks() int {
+	blocks := p.N * (p.MTU / spec.BlockBytes)
+	if p.Reproducible {
+		blocks *= len(p.Ins) // copy c of slot s lies N slots behind copy c-1
+	}
+	return blocks
+}
 
 // EntryIndex returns the hardware's number of an endpoint, the low bits of its QPN, in a table of
 // `entries` (a power of two) entries.

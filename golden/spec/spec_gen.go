@@ -12,7 +12,7 @@ const Version = 1
 
 // SpecHash tells whether two ends of a link were generated from the same spec. It covers names, values and
 // order, not the documentation.
-const SpecHash uint32 = 0x0c4b85bc
+const SpecHash uint32 = 0x25668cfc
 
 // RoCEUDPPort: UDP destination port that alone makes a frame RoCEv2 (IBTA A17).
 const RoCEUDPPort = 0x12b7
@@ -174,23 +174,27 @@ const (
 	VerdictSrcMAC         Verdict = 20 // source MAC is not the peer's
 	VerdictSrcIP          Verdict = 21 // source IP is not the peer's
 	VerdictPKey           Verdict = 22 // P_Key low 15 bits differ, or both sides are limited members
-	VerdictCNP            Verdict = 23 // congestion notification, consumed (protocol.md 3)
+	VerdictCNP            Verdict = 23 // congestion notification, consumed; Mode-II hands it on if it comes in at an out (protocol.md 3)
 	VerdictNoPipe         Verdict = 24 // endpoint has no pipe in this direction
-	VerdictWriteNoRewrite Verdict = 25 // RDMA WRITE to an endpoint with no rewrite configured
+	VerdictWriteNoRewrite Verdict = 25 // RDMA WRITE (any opcode of it) to an endpoint with no rewrite configured
 	VerdictPayloadLength  Verdict = 26 // First/Middle not U bytes, Last not 1..U, Only not 0..U, or not a multiple of the element size
 	VerdictPipeError      Verdict = 27 // pipe is in error
 	VerdictNoSlots        Verdict = 28 // pipe is binding
 	VerdictBehind         Verdict = 29 // psn < psnStart: acknowledged downstream already
 	VerdictBeyond         Verdict = 30 // psn >= psnStart + N
 	VerdictDuplicate      Verdict = 31 // this in has contributed to the slot already
-	VerdictMismatch       Verdict = 32 // opcode, length or ImmDt differs from the slot's
-	VerdictAckStale       Verdict = 33 // acknowledges nothing outstanding
-	VerdictEpError        Verdict = 34 // out-endpoint is in error
-	VerdictBypassFull     Verdict = 35 // bypass port had no room for the whole frame
+	VerdictStale          Verdict = 32 // Mode-II: psn outside C - N/2 .. C + N/2 - 1 (protocol.md 5)
+	VerdictNoWindow       Verdict = 33 // would start a slot outside the window that the control signal opened (protocol.md 10)
+	VerdictMismatch       Verdict = 34 // opcode, length, ImmDt, RETH offset or DMA length differs from the slot's, or a control signal from the first one
+	VerdictAckStale       Verdict = 35 // acknowledges nothing outstanding
+	VerdictEpError        Verdict = 36 // out-endpoint is in error
+	VerdictBypassFull     Verdict = 37 // bypass port had no room for the whole frame
+	VerdictTxFull         Verdict = 38 // Mode-II: the output has no room for what the frame would make leave; it changes nothing, as if it had been lost
+	VerdictPoisoned       Verdict = 39 // of a frame sent, not received: it began to leave before its last contribution turned out bad (protocol.md 3)
 )
 
 // VerdictCount is the number of verdicts.
-const VerdictCount = 36
+const VerdictCount = 40
 
 var namesVerdict = [...]string{
 	"ok",
@@ -225,10 +229,14 @@ var namesVerdict = [...]string{
 	"behind",
 	"beyond",
 	"duplicate",
+	"stale",
+	"no_window",
 	"mismatch",
 	"ack_stale",
 	"ep_error",
 	"bypass_full",
+	"tx_full",
+	"poisoned",
 }
 
 var infoVerdict = [...]VerdictInfo{
@@ -255,19 +263,23 @@ var infoVerdict = [...]VerdictInfo{
 	{Class: ClassDrop, Stage: StageTable, Doc: "source MAC is not the peer's"},
 	{Class: ClassDrop, Stage: StageTable, Doc: "source IP is not the peer's"},
 	{Class: ClassDrop, Stage: StageTable, Doc: "P_Key low 15 bits differ, or both sides are limited members"},
-	{Class: ClassDrop, Stage: StageTable, Doc: "congestion notification, consumed (protocol.md 3)"},
+	{Class: ClassDrop, Stage: StageTable, Doc: "congestion notification, consumed; Mode-II hands it on if it comes in at an out (protocol.md 3)"},
 	{Class: ClassDrop, Stage: StageTable, Doc: "endpoint has no pipe in this direction"},
-	{Class: ClassDrop, Stage: StageTable, Doc: "RDMA WRITE to an endpoint with no rewrite configured"},
+	{Class: ClassDrop, Stage: StageTable, Doc: "RDMA WRITE (any opcode of it) to an endpoint with no rewrite configured"},
 	{Class: ClassDrop, Stage: StageTable, Doc: "First/Middle not U bytes, Last not 1..U, Only not 0..U, or not a multiple of the element size"},
 	{Class: ClassDrop, Stage: StageEngine, Doc: "pipe is in error"},
 	{Class: ClassDrop, Stage: StageEngine, Doc: "pipe is binding"},
 	{Class: ClassDrop, Stage: StageEngine, Doc: "psn < psnStart: acknowledged downstream already"},
 	{Class: ClassDrop, Stage: StageEngine, Doc: "psn >= psnStart + N"},
 	{Class: ClassDrop, Stage: StageEngine, Doc: "this in has contributed to the slot already"},
-	{Class: ClassDrop, Stage: StageEngine, Doc: "opcode, length or ImmDt differs from the slot's"},
+	{Class: ClassDrop, Stage: StageEngine, Doc: "Mode-II: psn outside C - N/2 .. C + N/2 - 1 (protocol.md 5)"},
+	{Class: ClassDrop, Stage: StageEngine, Doc: "would start a slot outside the window that the control signal opened (protocol.md 10)"},
+	{Class: ClassDrop, Stage: StageEngine, Doc: "opcode, length, ImmDt, RETH offset or DMA length differs from the slot's, or a control signal from the first one"},
 	{Class: ClassDrop, Stage: StageEngine, Doc: "acknowledges nothing outstanding"},
 	{Class: ClassDrop, Stage: StageEngine, Doc: "out-endpoint is in error"},
 	{Class: ClassDrop, Stage: StageEngine, Doc: "bypass port had no room for the whole frame"},
+	{Class: ClassDrop, Stage: StageEngine, Doc: "Mode-II: the output has no room for what the frame would make leave; it changes nothing, as if it had been lost"},
+	{Class: ClassDrop, Stage: StageEngine, Doc: "of a frame sent, not received: it began to leave before its last contribution turned out bad (protocol.md 3)"},
 }
 
 // Info is what inc.yaml says about the verdict; ok is false for a number that has none.
@@ -319,21 +331,23 @@ type Cause uint32
 // Causes of a retirement record.
 const (
 	CauseDrop       Cause = 0  // a frame that touched no state (bypass too): verdict says why
-	CauseData       Cause = 1  // a data frame reached its pipe: verdict ok, pipe_error, no_slots, behind, beyond, duplicate, mismatch
-	CauseAck        Cause = 2  // AETH ACK at an out-endpoint: verdict ok, ack_stale or ep_error
-	CauseNak        Cause = 3  // AETH NAK or RNR NAK at an out-endpoint: verdict ok, ack_stale or ep_error
-	CauseAdvance    Cause = 4  // ePSN of an in moved by one
-	CauseRelease    Cause = 5  // nextSend of a pipe moved by one
-	CauseRecycle    Cause = 6  // psnStart moved; psn is the new psnStart, at most min(lastAcked)+1
-	CauseSend       Cause = 7  // a result left an out for the first time
-	CauseResend     Cause = 8  // a result left an out again (psn <= sentMax before)
-	CauseAckOut     Cause = 9  // the pending ACK/NAK record of an in was sent
-	CauseTimer      Cause = 10 // retransmission timer of an out expired
-	CauseRNRExpiry  Cause = 11 // RNR wait of an out is over
-	CauseError      Cause = 12 // pipe went to error because one of its outs did
-	CauseBindStep   Cause = 13 // one slot's valid bit cleared while binding
-	CauseBindDone   Cause = 14 // binding finished, the pipe takes data
-	CauseTableWrite Cause = 15 // endpoint or pipe entry written, its state reset to psn0
+	CauseData       Cause = 1  // a data frame reached its pipe: verdict ok, pipe_error, no_slots, behind, beyond, duplicate, stale, no_window, mismatch, tx_full
+	CauseAck        Cause = 2  // AETH ACK at an out-endpoint: verdict ok, ack_stale, ep_error, pipe_error, no_slots, tx_full
+	CauseNak        Cause = 3  // AETH NAK or RNR NAK at an out-endpoint: verdict ok, ack_stale, ep_error, pipe_error, no_slots, tx_full
+	CauseCNP        Cause = 4  // Mode-II: a congestion notification at an out-endpoint that is handed on: verdict ok, pipe_error, no_slots, tx_full
+	CauseAdvance    Cause = 5  // ePSN of an in moved by one
+	CauseRelease    Cause = 6  // nextSend of a pipe moved by one
+	CauseRecycle    Cause = 7  // psnStart moved; psn is the new psnStart, at most min(lastAcked)+1
+	CauseSend       Cause = 8  // a result left an out for the first time
+	CauseResend     Cause = 9  // a result left an out again (psn <= sentMax before)
+	CauseAckOut     Cause = 10 // the pending ACK/NAK record of an in was sent
+	CauseForward    Cause = 11 // Mode-II: a frame that an earlier event decided on left at an endpoint, in the order of the decisions; verdict poisoned if it began to leave and was undone
+	CauseTimer      Cause = 12 // retransmission timer of an out expired
+	CauseRNRExpiry  Cause = 13 // RNR wait of an out is over
+	CauseError      Cause = 14 // pipe went to error because one of its outs did
+	CauseBindStep   Cause = 15 // one slot's valid bit cleared while binding
+	CauseBindDone   Cause = 16 // binding finished, the pipe takes data
+	CauseTableWrite Cause = 17 // endpoint or pipe entry written, its state reset to psn0
 )
 
 var namesCause = [...]string{
@@ -341,12 +355,14 @@ var namesCause = [...]string{
 	"data",
 	"ack",
 	"nak",
+	"cnp",
 	"advance",
 	"release",
 	"recycle",
 	"send",
 	"resend",
 	"ack_out",
+	"forward",
 	"timer",
 	"rnr_expiry",
 	"error",
@@ -445,39 +461,95 @@ func (v *AckKind) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
+// AckRule is what becomes of an ACK that arrives at an out of a Mode-II pipe (protocol.md 5).
+type AckRule uint32
+
+// Rules for ACKs.
+const (
+	AckRuleReflect   AckRule = 0 // AllReduce, Barrier: back to the leaf that sent it; from a switch it is ack_stale
+	AckRuleReplicate AckRule = 1 // Reduce: copied to every in
+	AckRuleMinimum   AckRule = 2 // Broadcast: the minimum over the outs goes to the in
+)
+
+var namesAckRule = [...]string{
+	"reflect",
+	"replicate",
+	"minimum",
+}
+
+// String is the name in inc.yaml, or the number of a value that has none.
+func (v AckRule) String() string {
+	if int(v) < len(namesAckRule) {
+		return namesAckRule[v]
+	}
+	return fmt.Sprintf("ack rule(%d)", uint32(v))
+}
+
+// Valid says whether the value is one of inc.yaml.
+func (v AckRule) Valid() bool { return int(v) < len(namesAckRule) }
+
+// ParseAckRule finds a value by its name in inc.yaml.
+func ParseAckRule(name string) (AckRule, error) {
+	for i, n := range namesAckRule {
+		if n == name {
+			return AckRule(i), nil
+		}
+	}
+	return 0, unknownName("ack rule", name, namesAckRule[:])
+}
+
+// MarshalText writes the name; a value without one is an error.
+func (v AckRule) MarshalText() ([]byte, error) {
+	if !v.Valid() {
+		return nil, fmt.Errorf("ack rule: got %d, want 0..%d", uint32(v), len(namesAckRule)-1)
+	}
+	return []byte(v.String()), nil
+}
+
+// UnmarshalText takes a name of inc.yaml.
+func (v *AckRule) UnmarshalText(b []byte) (err error) {
+	*v, err = ParseAckRule(string(b))
+	return err
+}
+
 // Counter is an index of CSR CNT_INDEX: first the verdicts, then the event counters.
 type Counter uint32
 
 // Event counters. The counter of verdict v is Counter(v).
 const (
-	CounterRxData       Counter = 36 // data frames taken (cause data, verdict ok)
-	CounterRxAck        Counter = 37 // AETH ACKs taken (cause ack, verdict ok)
-	CounterRxNak        Counter = 38 // AETH sequence-error and fatal NAKs taken (cause nak, verdict ok)
-	CounterRxRNR        Counter = 39 // RNR NAKs taken (cause nak, verdict ok)
-	CounterTxData       Counter = 40 // results sent for the first time (cause send)
-	CounterTxResend     Counter = 41 // results sent again (cause resend)
-	CounterTxAck        Counter = 42 // ACKs sent
-	CounterTxNak        Counter = 43 // NAK PSN sequence errors sent
-	CounterTxRNR        Counter = 44 // RNR NAKs sent
-	CounterTxFatal      Counter = 45 // NAK remote operational errors sent
-	CounterTimer        Counter = 46 // retransmission timers expired
-	CounterRNRExpiry    Counter = 47 // RNR waits over
-	CounterAdvance      Counter = 48 // ePSN of an in moved by one
-	CounterRelease      Counter = 49 // nextSend of a pipe moved by one
-	CounterRecycle      Counter = 50 // psnStart of a pipe moved
-	CounterSlotStart    Counter = 51 // slots started: a first contribution was written
-	CounterSlotComplete Counter = 52 // slots completed: the last contribution was added
-	CounterPipeError    Counter = 53 // pipes that went to error
-	CounterEpError      Counter = 54 // out-endpoints that went to error
-	CounterBindDone     Counter = 55 // pipes that finished binding
-	CounterTableWrite   Counter = 56 // table entries written
-	CounterTableRefused Counter = 57 // table commands refused
+	CounterRxData       Counter = 40 // data frames taken (cause data, verdict ok)
+	CounterRxAck        Counter = 41 // AETH ACKs taken (cause ack, verdict ok)
+	CounterRxNak        Counter = 42 // AETH sequence-error and fatal NAKs taken (cause nak, verdict ok)
+	CounterRxRNR        Counter = 43 // RNR NAKs taken (cause nak, verdict ok)
+	CounterTxData       Counter = 44 // results sent for the first time (cause send)
+	CounterTxResend     Counter = 45 // results sent again (cause resend)
+	CounterTxAck        Counter = 46 // ACKs sent
+	CounterTxNak        Counter = 47 // NAK PSN sequence errors sent
+	CounterTxRNR        Counter = 48 // RNR NAKs sent
+	CounterTxFatal      Counter = 49 // NAK remote operational errors sent
+	CounterTxForward    Counter = 50 // Mode-II frames sent: results, replays, copies, ACKs, CNPs (cause forward)
+	CounterRxCNP        Counter = 51 // congestion notifications handed on (cause cnp, verdict ok)
+	CounterReplay       Counter = 52 // Mode-II duplicates answered with the stored result
+	CounterWindowOpen   Counter = 53 // control signals completed: a window was opened, or a Barrier is over
+	CounterTxPoisoned   Counter = 54 // frames that left poisoned
+	CounterTimer        Counter = 55 // retransmission timers expired
+	CounterRNRExpiry    Counter = 56 // RNR waits over
+	CounterAdvance      Counter = 57 // ePSN of an in moved by one
+	CounterRelease      Counter = 58 // nextSend of a pipe moved by one
+	CounterRecycle      Counter = 59 // psnStart of a pipe moved
+	CounterSlotStart    Counter = 60 // slots started: a first contribution was written
+	CounterSlotComplete Counter = 61 // slots completed: the last contribution was added
+	CounterPipeError    Counter = 62 // pipes that went to error
+	CounterEpError      Counter = 63 // out-endpoints that went to error
+	CounterBindDone     Counter = 64 // pipes that finished binding
+	CounterTableWrite   Counter = 65 // table entries written
+	CounterTableRefused Counter = 66 // table commands refused
 )
 
 // CounterCount is the number of counters, those of the verdicts included; the event counters are the last EventCount.
 const (
-	CounterCount = 58
-	EventCount   = 22
+	CounterCount = 67
+	EventCount   = 27
 )
 
 // namesCounter: a verdict's counter is called verdict_ and its name, which keeps the two kinds apart (pipe_error).
@@ -514,10 +586,14 @@ var namesCounter = [...]string{
 	"verdict_behind",
 	"verdict_beyond",
 	"verdict_duplicate",
+	"verdict_stale",
+	"verdict_no_window",
 	"verdict_mismatch",
 	"verdict_ack_stale",
 	"verdict_ep_error",
 	"verdict_bypass_full",
+	"verdict_tx_full",
+	"verdict_poisoned",
 	"rx_data",
 	"rx_ack",
 	"rx_nak",
@@ -528,6 +604,11 @@ var namesCounter = [...]string{
 	"tx_nak",
 	"tx_rnr",
 	"tx_fatal",
+	"tx_forward",
+	"rx_cnp",
+	"replay",
+	"window_open",
+	"tx_poisoned",
 	"timer",
 	"rnr_expiry",
 	"advance",
@@ -635,12 +716,23 @@ type ErrorKind uint32
 
 // Kinds of error.
 const (
-	ErrorKindNone           ErrorKind = 0 // no error yet
-	ErrorKindMismatchOpcode ErrorKind = 1 // got the contribution's opcode, wanted the slot's
-	ErrorKindMismatchLength ErrorKind = 2 // got the contribution's payload bytes, wanted the slot's
-	ErrorKindMismatchImm    ErrorKind = 3 // got the contribution's ImmDt, wanted the slot's
-	ErrorKindRetries        ErrorKind = 4 // got the expiries without progress, wanted at most R
-	ErrorKindFatalNak       ErrorKind = 5 // got the AETH syndrome, wanted an ACK
+	ErrorKindNone               ErrorKind = 0  // no error yet
+	ErrorKindMismatchOpcode     ErrorKind = 1  // got the contribution's opcode, wanted the slot's
+	ErrorKindMismatchLength     ErrorKind = 2  // got the contribution's payload bytes, wanted the slot's
+	ErrorKindMismatchImm        ErrorKind = 3  // got the contribution's ImmDt, wanted the slot's
+	ErrorKindRetries            ErrorKind = 4  // got the expiries without progress, wanted at most R
+	ErrorKindFatalNak           ErrorKind = 5  // got the AETH syndrome, wanted an ACK
+	ErrorKindMismatchOffset     ErrorKind = 6  // RETH offset: got and wanted are its low 32 bits
+	ErrorKindMismatchDMALength  ErrorKind = 7  // got the contribution's RETH DMA length, wanted the slot's
+	ErrorKindControlFormat      ErrorKind = 8  // the PSN after a window must be a control signal: got opcode << 16 | payload bytes, wanted those of one
+	ErrorKindControlType        ErrorKind = 9  // got the control signal's type, wanted that of the first one, or a type of this pipe
+	ErrorKindControlOp          ErrorKind = 10 // got the control signal's op, wanted that of the first one
+	ErrorKindControlDType       ErrorKind = 11 // got the control signal's dtype, wanted that of the first one
+	ErrorKindControlFlags       ErrorKind = 12 // got the control signal's flags, wanted those of the first one
+	ErrorKindControlRoot        ErrorKind = 13 // got the control signal's root, wanted that of the first one
+	ErrorKindControlCount       ErrorKind = 14 // got the low 32 bits of the control signal's byte count, wanted those of the first one
+	ErrorKindControlSequence    ErrorKind = 15 // got the low 32 bits of the control signal's sequence number, wanted those of the first one
+	ErrorKindControlUnsupported ErrorKind = 16 // the control signal asks for what this build or pipe cannot do: got type << 12 | op << 8 | dtype << 4 | flags, wanted a supported one (0)
 )
 
 var namesErrorKind = [...]string{
@@ -650,6 +742,17 @@ var namesErrorKind = [...]string{
 	"mismatch_imm",
 	"retries",
 	"fatal_nak",
+	"mismatch_offset",
+	"mismatch_dma_length",
+	"control_format",
+	"control_type",
+	"control_op",
+	"control_dtype",
+	"control_flags",
+	"control_root",
+	"control_count",
+	"control_sequence",
+	"control_unsupported",
 }
 
 // String is the name in inc.yaml, or the number of a value that has none.
@@ -904,7 +1007,7 @@ const (
 
 // RecordWords is the length of a Record in 32-bit words, RecordBytes in bytes.
 const (
-	RecordWords = 29
+	RecordWords = 30
 	RecordBytes = 4 * RecordWords
 )
 
@@ -913,7 +1016,7 @@ type Record struct {
 	Clock      uint64 // clock of the commit (not compared)
 	Cause      Cause
 	Verdict    Verdict
-	Frame      uint32 // drop,data,ack,nak: number of the frame on s_axis_rx; send,resend,ack_out: number of the frame on m_axis_tx; both count from 0
+	Frame      uint32 // drop,data,ack,nak,cnp: number of the frame on s_axis_rx; send,resend,ack_out,forward: number of the frame on m_axis_tx; both count from 0
 	PipeID     uint32
 	Endpoint   uint32
 	PSN        uint32
@@ -924,15 +1027,16 @@ type Record struct {
 	NakSent    uint32  // group rx
 	AckKind    AckKind // group rx
 	LastAcked  uint32  // group tx
-	Cursor     uint32  // group tx
-	SentMax    uint32  // group tx
-	Retries    uint32  // group tx
+	Cursor     uint32  // group tx: Mode-II Broadcast: MSN kept with last_acked
+	SentMax    uint32  // group tx: Mode-II Broadcast: PSN of the pending NAK or RNR NAK, if rnr_wait
+	Retries    uint32  // group tx: Mode-II: 0
 	TimerArmed uint32  // group tx
-	RNRWait    uint32  // group tx
+	RNRWait    uint32  // group tx: Mode-II Broadcast: a NAK or RNR NAK is pending
 	EpError    uint32  // group tx
-	PSNStart   uint32  // group pipe
-	NextSend   uint32  // group pipe
+	PSNStart   uint32  // group pipe: Mode-II: 0
+	NextSend   uint32  // group pipe: Mode-II: C, 1 + the highest PSN completed; a pipe with one in: p0
 	PipeError  uint32  // group pipe
+	ControlPSN uint32  // group pipe: PSN of the next control signal; 0 in a pinned pipe
 	SlotValid  uint32  // group slot
 	Tag        uint32  // group slot
 	Bitmap     uint64  // group slot
@@ -964,10 +1068,11 @@ const (
 	RecordFieldPSNStart   = 20
 	RecordFieldNextSend   = 21
 	RecordFieldPipeError  = 22
-	RecordFieldSlotValid  = 23
-	RecordFieldTag        = 24
-	RecordFieldBitmap     = 25
-	RecordFieldDegree     = 26
+	RecordFieldControlPSN = 23
+	RecordFieldSlotValid  = 24
+	RecordFieldTag        = 25
+	RecordFieldBitmap     = 26
+	RecordFieldDegree     = 27
 )
 
 // RecordFields describes the fields of a Record in their order on the wire.
@@ -975,7 +1080,7 @@ var RecordFields = [...]RecordFieldInfo{
 	{Name: "clock", Word: 0, Words: 2, Doc: "clock of the commit (not compared)"},
 	{Name: "cause", Word: 2, Words: 1, Doc: ""},
 	{Name: "verdict", Word: 3, Words: 1, Doc: ""},
-	{Name: "frame", Word: 4, Words: 1, Doc: "drop,data,ack,nak: number of the frame on s_axis_rx; send,resend,ack_out: number of the frame on m_axis_tx; both count from 0"},
+	{Name: "frame", Word: 4, Words: 1, Doc: "drop,data,ack,nak,cnp: number of the frame on s_axis_rx; send,resend,ack_out,forward: number of the frame on m_axis_tx; both count from 0"},
 	{Name: "pipe_id", Word: 5, Words: 1, Doc: ""},
 	{Name: "endpoint", Word: 6, Words: 1, Doc: ""},
 	{Name: "psn", Word: 7, Words: 1, Doc: ""},
@@ -986,19 +1091,20 @@ var RecordFields = [...]RecordFieldInfo{
 	{Name: "nak_sent", Word: 12, Words: 1, Group: GroupRx, Doc: ""},
 	{Name: "ack_kind", Word: 13, Words: 1, Group: GroupRx, Doc: ""},
 	{Name: "last_acked", Word: 14, Words: 1, Group: GroupTx, Doc: ""},
-	{Name: "cursor", Word: 15, Words: 1, Group: GroupTx, Doc: ""},
-	{Name: "sent_max", Word: 16, Words: 1, Group: GroupTx, Doc: ""},
-	{Name: "retries", Word: 17, Words: 1, Group: GroupTx, Doc: ""},
+	{Name: "cursor", Word: 15, Words: 1, Group: GroupTx, Doc: "Mode-II Broadcast: MSN kept with last_acked"},
+	{Name: "sent_max", Word: 16, Words: 1, Group: GroupTx, Doc: "Mode-II Broadcast: PSN of the pending NAK or RNR NAK, if rnr_wait"},
+	{Name: "retries", Word: 17, Words: 1, Group: GroupTx, Doc: "Mode-II: 0"},
 	{Name: "timer_armed", Word: 18, Words: 1, Group: GroupTx, Doc: ""},
-	{Name: "rnr_wait", Word: 19, Words: 1, Group: GroupTx, Doc: ""},
+	{Name: "rnr_wait", Word: 19, Words: 1, Group: GroupTx, Doc: "Mode-II Broadcast: a NAK or RNR NAK is pending"},
 	{Name: "ep_error", Word: 20, Words: 1, Group: GroupTx, Doc: ""},
-	{Name: "psn_start", Word: 21, Words: 1, Group: GroupPipe, Doc: ""},
-	{Name: "next_send", Word: 22, Words: 1, Group: GroupPipe, Doc: ""},
+	{Name: "psn_start", Word: 21, Words: 1, Group: GroupPipe, Doc: "Mode-II: 0"},
+	{Name: "next_send", Word: 22, Words: 1, Group: GroupPipe, Doc: "Mode-II: C, 1 + the highest PSN completed; a pipe with one in: p0"},
 	{Name: "pipe_error", Word: 23, Words: 1, Group: GroupPipe, Doc: ""},
-	{Name: "slot_valid", Word: 24, Words: 1, Group: GroupSlot, Doc: ""},
-	{Name: "tag", Word: 25, Words: 1, Group: GroupSlot, Doc: ""},
-	{Name: "bitmap", Word: 26, Words: 2, Group: GroupSlot, Doc: ""},
-	{Name: "degree", Word: 28, Words: 1, Group: GroupSlot, Doc: ""},
+	{Name: "control_psn", Word: 24, Words: 1, Group: GroupPipe, Doc: "PSN of the next control signal; 0 in a pinned pipe"},
+	{Name: "slot_valid", Word: 25, Words: 1, Group: GroupSlot, Doc: ""},
+	{Name: "tag", Word: 26, Words: 1, Group: GroupSlot, Doc: ""},
+	{Name: "bitmap", Word: 27, Words: 2, Group: GroupSlot, Doc: ""},
+	{Name: "degree", Word: 29, Words: 1, Group: GroupSlot, Doc: ""},
 }
 
 // Field returns field i of RecordFields as a number. It panics if there is no such field.
@@ -1051,12 +1157,14 @@ func (r *Record) Field(i int) uint64 {
 	case 22:
 		return uint64(r.PipeError)
 	case 23:
-		return uint64(r.SlotValid)
+		return uint64(r.ControlPSN)
 	case 24:
-		return uint64(r.Tag)
+		return uint64(r.SlotValid)
 	case 25:
-		return uint64(r.Bitmap)
+		return uint64(r.Tag)
 	case 26:
+		return uint64(r.Bitmap)
+	case 27:
 		return uint64(r.Degree)
 	}
 	panic(fmt.Sprintf("spec: record has no field %d", i))
@@ -1112,12 +1220,14 @@ func (r *Record) SetField(i int, v uint64) {
 	case 22:
 		r.PipeError = uint32(v)
 	case 23:
-		r.SlotValid = uint32(v)
+		r.ControlPSN = uint32(v)
 	case 24:
-		r.Tag = uint32(v)
+		r.SlotValid = uint32(v)
 	case 25:
-		r.Bitmap = uint64(v)
+		r.Tag = uint32(v)
 	case 26:
+		r.Bitmap = uint64(v)
+	case 27:
 		r.Degree = uint32(v)
 	default:
 		panic(fmt.Sprintf("spec: record has no field %d", i))
@@ -1174,12 +1284,14 @@ func (r *Record) FieldString(i int) string {
 	case 22:
 		return fmt.Sprint(r.PipeError)
 	case 23:
-		return fmt.Sprint(r.SlotValid)
+		return fmt.Sprint(r.ControlPSN)
 	case 24:
-		return fmt.Sprint(r.Tag)
+		return fmt.Sprint(r.SlotValid)
 	case 25:
-		return fmt.Sprint(r.Bitmap)
+		return fmt.Sprint(r.Tag)
 	case 26:
+		return fmt.Sprint(r.Bitmap)
+	case 27:
 		return fmt.Sprint(r.Degree)
 	}
 	panic(fmt.Sprintf("spec: record has no field %d", i))
@@ -1210,6 +1322,7 @@ func (r *Record) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(r.PSNStart))
 	b = binary.LittleEndian.AppendUint32(b, uint32(r.NextSend))
 	b = binary.LittleEndian.AppendUint32(b, uint32(r.PipeError))
+	b = binary.LittleEndian.AppendUint32(b, uint32(r.ControlPSN))
 	b = binary.LittleEndian.AppendUint32(b, uint32(r.SlotValid))
 	b = binary.LittleEndian.AppendUint32(b, uint32(r.Tag))
 	b = binary.LittleEndian.AppendUint64(b, uint64(r.Bitmap))
@@ -1245,10 +1358,11 @@ func (r *Record) Decode(b []byte) error {
 	r.PSNStart = uint32(binary.LittleEndian.Uint32(b[84:]))
 	r.NextSend = uint32(binary.LittleEndian.Uint32(b[88:]))
 	r.PipeError = uint32(binary.LittleEndian.Uint32(b[92:]))
-	r.SlotValid = uint32(binary.LittleEndian.Uint32(b[96:]))
-	r.Tag = uint32(binary.LittleEndian.Uint32(b[100:]))
-	r.Bitmap = uint64(binary.LittleEndian.Uint64(b[104:]))
-	r.Degree = uint32(binary.LittleEndian.Uint32(b[112:]))
+	r.ControlPSN = uint32(binary.LittleEndian.Uint32(b[96:]))
+	r.SlotValid = uint32(binary.LittleEndian.Uint32(b[100:]))
+	r.Tag = uint32(binary.LittleEndian.Uint32(b[104:]))
+	r.Bitmap = uint64(binary.LittleEndian.Uint64(b[108:]))
+	r.Degree = uint32(binary.LittleEndian.Uint32(b[116:]))
 	return nil
 }
 
@@ -1263,6 +1377,8 @@ const (
 	TableEpRx      TableID = 3
 	TableEpTx      TableID = 4
 	TablePipeState TableID = 5
+	TableInList    TableID = 6
+	TablePipeCtl   TableID = 7
 )
 
 var namesTableID = [...]string{
@@ -1272,6 +1388,8 @@ var namesTableID = [...]string{
 	"ep_rx",
 	"ep_tx",
 	"pipe_state",
+	"in_list",
+	"pipe_ctl",
 }
 
 // String is the name in inc.yaml, or the number of a value that has none.
@@ -1311,7 +1429,7 @@ func (v *TableID) UnmarshalText(b []byte) (err error) {
 
 // Tables describes the tables, indexed by TableID.
 var Tables = [...]TableInfo{
-	{Name: "ep_cfg", Bits: 522, Words: 17, ReadOnly: false, Fields: []TableFieldInfo{
+	{Name: "ep_cfg", Bits: 684, Words: 22, ReadOnly: false, Fields: []TableFieldInfo{
 		{Name: "valid", LSB: 0, Width: 1, Doc: ""},
 		{Name: "is_v6", LSB: 1, Width: 1, Doc: ""},
 		{Name: "vlan_valid", LSB: 2, Width: 1, Doc: "send with one 802.1Q tag"},
@@ -1334,8 +1452,13 @@ var Tables = [...]TableInfo{
 		{Name: "peer_mac", LSB: 218, Width: 48, Doc: ""},
 		{Name: "ip", LSB: 266, Width: 128, Doc: "IPv4 in bits 31:0; first byte on the wire is the most significant"},
 		{Name: "peer_ip", LSB: 394, Width: 128, Doc: ""},
+		{Name: "leaf", LSB: 522, Width: 1, Doc: "the peer is a rank (Mode-II reflects ACKs and replays to leaves only)"},
+		{Name: "rewrite_valid", LSB: 523, Width: 1, Doc: "RDMA WRITE is taken here, and sent with the RETH of out_va and out_rkey"},
+		{Name: "in_va", LSB: 524, Width: 64, Doc: "inBase: virtual address that this in writes to for offset 0"},
+		{Name: "out_va", LSB: 588, Width: 64, Doc: "outBase: virtual address at the peer for offset 0"},
+		{Name: "out_rkey", LSB: 652, Width: 32, Doc: "rkey of the peer's memory"},
 	}},
-	{Name: "pipe_cfg", Bits: 134, Words: 5, ReadOnly: false, Fields: []TableFieldInfo{
+	{Name: "pipe_cfg", Bits: 171, Words: 6, ReadOnly: false, Fields: []TableFieldInfo{
 		{Name: "valid", LSB: 0, Width: 1, Doc: ""},
 		{Name: "mode", LSB: 1, Width: 2, Doc: "protocol mode 1..3"},
 		{Name: "op", LSB: 3, Width: 4, Doc: ""},
@@ -1352,6 +1475,13 @@ var Tables = [...]TableInfo{
 		{Name: "retries", LSB: 107, Width: 4, Doc: "R of protocol.md 6: expiries without progress before error"},
 		{Name: "backoff_max", LSB: 111, Width: 3, Doc: "the timeout doubles at most this often"},
 		{Name: "timeout", LSB: 114, Width: 20, Doc: "retransmission timeout in ticks"},
+		{Name: "in_base", LSB: 134, Width: 12, Doc: "first entry of this pipe in in_list"},
+		{Name: "pinned", LSB: 146, Width: 1, Doc: "op and dtype are those here; 0: a control signal opens each window (protocol.md 10)"},
+		{Name: "reproducible", LSB: 147, Width: 1, Doc: "F payload copies a slot, summed in endpoint order when the last is in"},
+		{Name: "ack_rule", LSB: 148, Width: 2, Doc: "Mode-II: what becomes of ACKs (ack_rules)"},
+		{Name: "replay_asker", LSB: 150, Width: 1, Doc: "Mode-II: a replay goes to the asker alone if it is a leaf and an out"},
+		{Name: "coll", LSB: 151, Width: 4, Doc: "collective of an unpinned pipe (types); AllReduce takes Barrier too"},
+		{Name: "root", LSB: 155, Width: 16, Doc: "root rank that an unpinned Reduce or Broadcast pipe takes"},
 	}},
 	{Name: "out_list", Bits: 12, Words: 1, ReadOnly: false, Fields: []TableFieldInfo{
 		{Name: "endpoint", LSB: 0, Width: 12, Doc: ""},
@@ -1371,12 +1501,23 @@ var Tables = [...]TableInfo{
 		{Name: "rnr_wait", LSB: 77, Width: 1, Doc: ""},
 		{Name: "ep_error", LSB: 78, Width: 1, Doc: ""},
 	}},
-	{Name: "pipe_state", Bits: 51, Words: 2, ReadOnly: true, Fields: []TableFieldInfo{
+	{Name: "pipe_state", Bits: 100, Words: 4, ReadOnly: true, Fields: []TableFieldInfo{
 		{Name: "psn_start", LSB: 0, Width: 24, Doc: ""},
 		{Name: "next_send", LSB: 24, Width: 24, Doc: ""},
 		{Name: "binding", LSB: 48, Width: 1, Doc: ""},
 		{Name: "pipe_error", LSB: 49, Width: 1, Doc: ""},
 		{Name: "bound", LSB: 50, Width: 1, Doc: ""},
+		{Name: "control_psn", LSB: 51, Width: 24, Doc: "PSN of the next control signal (unpinned)"},
+		{Name: "incomplete", LSB: 75, Width: 16, Doc: "Mode-II: started slots that are not complete"},
+		{Name: "quiesced", LSB: 91, Width: 1, Doc: ""},
+		{Name: "op", LSB: 92, Width: 4, Doc: "of the open window, or of the pinned pipe"},
+		{Name: "dtype", LSB: 96, Width: 4, Doc: ""},
+	}},
+	{Name: "in_list", Bits: 12, Words: 1, ReadOnly: false, Fields: []TableFieldInfo{
+		{Name: "endpoint", LSB: 0, Width: 12, Doc: ""},
+	}},
+	{Name: "pipe_ctl", Bits: 1, Words: 1, ReadOnly: false, Fields: []TableFieldInfo{
+		{Name: "quiesced", LSB: 0, Width: 1, Doc: "Mode-II: every rank has reported its send completions, so the pipe may be written when no started slot is incomplete; cleared by that write"},
 	}},
 }
 
@@ -1395,34 +1536,43 @@ func NewEntry(id TableID) Entry {
 		return &EpTx{}
 	case TablePipeState:
 		return &PipeState{}
+	case TableInList:
+		return &InList{}
+	case TablePipeCtl:
+		return &PipeCtl{}
 	}
 	return nil
 }
 
-// EpCfg is one entry of table ep_cfg, 522 bits.
+// EpCfg is one entry of table ep_cfg, 684 bits.
 type EpCfg struct {
-	Valid     bool    // 1 bit
-	IsV6      bool    // 1 bit
-	VLANValid bool    // 1 bit: send with one 802.1Q tag
-	MigReq    bool    // 1 bit
-	InValid   bool    // 1 bit: data arriving here belongs to in_pipe
-	OutValid  bool    // 1 bit: ACKs arriving here belong to out_pipe
-	Port      uint8   // 6 bits
-	InIndex   uint8   // 6 bits: bit of this in, in its pipe's bitmap
-	InPipe    uint8   // 8 bits
-	OutPipe   uint8   // 8 bits
-	QPN       uint32  // 24 bits
-	PeerQPN   uint32  // 24 bits
-	PKey      uint16  // 16 bits
-	UDPSport  uint16  // 16 bits
-	TTL       uint8   // 8 bits
-	TOS       uint8   // 8 bits
-	VLANTCI   uint16  // 16 bits
-	PSN0      uint32  // 24 bits
-	MAC       uint64  // 48 bits: first byte on the wire is bits 47:40
-	PeerMAC   uint64  // 48 bits
-	IP        Uint128 // 128 bits: IPv4 in bits 31:0; first byte on the wire is the most significant
-	PeerIP    Uint128 // 128 bits
+	Valid        bool    // 1 bit
+	IsV6         bool    // 1 bit
+	VLANValid    bool    // 1 bit: send with one 802.1Q tag
+	MigReq       bool    // 1 bit
+	InValid      bool    // 1 bit: data arriving here belongs to in_pipe
+	OutValid     bool    // 1 bit: ACKs arriving here belong to out_pipe
+	Port         uint8   // 6 bits
+	InIndex      uint8   // 6 bits: bit of this in, in its pipe's bitmap
+	InPipe       uint8   // 8 bits
+	OutPipe      uint8   // 8 bits
+	QPN          uint32  // 24 bits
+	PeerQPN      uint32  // 24 bits
+	PKey         uint16  // 16 bits
+	UDPSport     uint16  // 16 bits
+	TTL          uint8   // 8 bits
+	TOS          uint8   // 8 bits
+	VLANTCI      uint16  // 16 bits
+	PSN0         uint32  // 24 bits
+	MAC          uint64  // 48 bits: first byte on the wire is bits 47:40
+	PeerMAC      uint64  // 48 bits
+	IP           Uint128 // 128 bits: IPv4 in bits 31:0; first byte on the wire is the most significant
+	PeerIP       Uint128 // 128 bits
+	Leaf         bool    // 1 bit: the peer is a rank (Mode-II reflects ACKs and replays to leaves only)
+	RewriteValid bool    // 1 bit: RDMA WRITE is taken here, and sent with the RETH of out_va and out_rkey
+	InVA         uint64  // 64 bits: inBase: virtual address that this in writes to for offset 0
+	OutVA        uint64  // 64 bits: outBase: virtual address at the peer for offset 0
+	OutRkey      uint32  // 32 bits: rkey of the peer's memory
 }
 
 // Table is TableEpCfg.
@@ -1457,7 +1607,7 @@ func (t *EpCfg) Validate() error {
 // Words packs the entry, first field in the lowest bits of the first word. A value wider than its field loses
 // its upper bits: call Validate first.
 func (t *EpCfg) Words() []uint32 {
-	w := make([]uint32, 17)
+	w := make([]uint32, 22)
 	putBits(w, 0, 1, bit(t.Valid))
 	putBits(w, 1, 1, bit(t.IsV6))
 	putBits(w, 2, 1, bit(t.VLANValid))
@@ -1482,13 +1632,18 @@ func (t *EpCfg) Words() []uint32 {
 	putBits(w, 330, 64, t.IP.Hi)
 	putBits(w, 394, 64, t.PeerIP.Lo)
 	putBits(w, 458, 64, t.PeerIP.Hi)
+	putBits(w, 522, 1, bit(t.Leaf))
+	putBits(w, 523, 1, bit(t.RewriteValid))
+	putBits(w, 524, 64, uint64(t.InVA))
+	putBits(w, 588, 64, uint64(t.OutVA))
+	putBits(w, 652, 32, uint64(t.OutRkey))
 	return w
 }
 
-// SetWords unpacks an entry of 17 words.
+// SetWords unpacks an entry of 22 words.
 func (t *EpCfg) SetWords(w []uint32) error {
-	if len(w) != 17 {
-		return fmt.Errorf("ep_cfg: got %d words, want 17", len(w))
+	if len(w) != 22 {
+		return fmt.Errorf("ep_cfg: got %d words, want 22", len(w))
 	}
 	t.Valid = getBits(w, 0, 1) != 0
 	t.IsV6 = getBits(w, 1, 1) != 0
@@ -1512,27 +1667,39 @@ func (t *EpCfg) SetWords(w []uint32) error {
 	t.PeerMAC = uint64(getBits(w, 218, 48))
 	t.IP = Uint128{Lo: getBits(w, 266, 64), Hi: getBits(w, 330, 64)}
 	t.PeerIP = Uint128{Lo: getBits(w, 394, 64), Hi: getBits(w, 458, 64)}
+	t.Leaf = getBits(w, 522, 1) != 0
+	t.RewriteValid = getBits(w, 523, 1) != 0
+	t.InVA = uint64(getBits(w, 524, 64))
+	t.OutVA = uint64(getBits(w, 588, 64))
+	t.OutRkey = uint32(getBits(w, 652, 32))
 	return nil
 }
 
-// PipeCfg is one entry of table pipe_cfg, 134 bits.
+// PipeCfg is one entry of table pipe_cfg, 171 bits.
 type PipeCfg struct {
-	Valid      bool   // 1 bit
-	Mode       uint8  // 2 bits: protocol mode 1..3
-	Op         Op     // 4 bits
-	DType      DType  // 4 bits
-	FanIn      uint8  // 7 bits: 1..64
-	FanOut     uint8  // 7 bits: 1..64
-	NLog2      uint8  // 5 bits: N = 2^n_log2 slots
-	MTULog2    uint8  // 4 bits: U = 2^mtu_log2 bytes, 8..12
-	OutBase    uint16 // 12 bits: first entry of this pipe in out_list
-	BaseBlock  uint16 // 16 bits: first block of the pool
-	PSN0       uint32 // 24 bits
-	AckEvery   uint16 // 16 bits: A of protocol.md 6: 1..N/4
-	RNRCode    uint8  // 5 bits
-	Retries    uint8  // 4 bits: R of protocol.md 6: expiries without progress before error
-	BackoffMax uint8  // 3 bits: the timeout doubles at most this often
-	Timeout    uint32 // 20 bits: retransmission timeout in ticks
+	Valid        bool    // 1 bit
+	Mode         uint8   // 2 bits: protocol mode 1..3
+	Op           Op      // 4 bits
+	DType        DType   // 4 bits
+	FanIn        uint8   // 7 bits: 1..64
+	FanOut       uint8   // 7 bits: 1..64
+	NLog2        uint8   // 5 bits: N = 2^n_log2 slots
+	MTULog2      uint8   // 4 bits: U = 2^mtu_log2 bytes, 8..12
+	OutBase      uint16  // 12 bits: first entry of this pipe in out_list
+	BaseBlock    uint16  // 16 bits: first block of the pool
+	PSN0         uint32  // 24 bits
+	AckEvery     uint16  // 16 bits: A of protocol.md 6: 1..N/4
+	RNRCode      uint8   // 5 bits
+	Retries      uint8   // 4 bits: R of protocol.md 6: expiries without progress before error
+	BackoffMax   uint8   // 3 bits: the timeout doubles at most this often
+	Timeout      uint32  // 20 bits: retransmission timeout in ticks
+	InBase       uint16  // 12 bits: first entry of this pipe in in_list
+	Pinned       bool    // 1 bit: op and dtype are those here; 0: a control signal opens each window (protocol.md 10)
+	Reproducible bool    // 1 bit: F payload copies a slot, summed in endpoint order when the last is in
+	AckRule      AckRule // 2 bits: Mode-II: what becomes of ACKs (ack_rules)
+	ReplayAsker  bool    // 1 bit: Mode-II: a replay goes to the asker alone if it is a leaf and an out
+	Coll         uint8   // 4 bits: collective of an unpinned pipe (types); AllReduce takes Barrier too
+	Root         uint16  // 16 bits: root rank that an unpinned Reduce or Broadcast pipe takes
 }
 
 // Table is TablePipeCfg.
@@ -1579,13 +1746,22 @@ func (t *PipeCfg) Validate() error {
 	if err := fits("pipe_cfg.timeout", uint64(t.Timeout), 20); err != nil {
 		return err
 	}
+	if err := fits("pipe_cfg.in_base", uint64(t.InBase), 12); err != nil {
+		return err
+	}
+	if err := fits("pipe_cfg.ack_rule", uint64(t.AckRule), 2); err != nil {
+		return err
+	}
+	if err := fits("pipe_cfg.coll", uint64(t.Coll), 4); err != nil {
+		return err
+	}
 	return nil
 }
 
 // Words packs the entry, first field in the lowest bits of the first word. A value wider than its field loses
 // its upper bits: call Validate first.
 func (t *PipeCfg) Words() []uint32 {
-	w := make([]uint32, 5)
+	w := make([]uint32, 6)
 	putBits(w, 0, 1, bit(t.Valid))
 	putBits(w, 1, 2, uint64(t.Mode))
 	putBits(w, 3, 4, uint64(t.Op))
@@ -1602,13 +1778,20 @@ func (t *PipeCfg) Words() []uint32 {
 	putBits(w, 107, 4, uint64(t.Retries))
 	putBits(w, 111, 3, uint64(t.BackoffMax))
 	putBits(w, 114, 20, uint64(t.Timeout))
+	putBits(w, 134, 12, uint64(t.InBase))
+	putBits(w, 146, 1, bit(t.Pinned))
+	putBits(w, 147, 1, bit(t.Reproducible))
+	putBits(w, 148, 2, uint64(t.AckRule))
+	putBits(w, 150, 1, bit(t.ReplayAsker))
+	putBits(w, 151, 4, uint64(t.Coll))
+	putBits(w, 155, 16, uint64(t.Root))
 	return w
 }
 
-// SetWords unpacks an entry of 5 words.
+// SetWords unpacks an entry of 6 words.
 func (t *PipeCfg) SetWords(w []uint32) error {
-	if len(w) != 5 {
-		return fmt.Errorf("pipe_cfg: got %d words, want 5", len(w))
+	if len(w) != 6 {
+		return fmt.Errorf("pipe_cfg: got %d words, want 6", len(w))
 	}
 	t.Valid = getBits(w, 0, 1) != 0
 	t.Mode = uint8(getBits(w, 1, 2))
@@ -1626,6 +1809,13 @@ func (t *PipeCfg) SetWords(w []uint32) error {
 	t.Retries = uint8(getBits(w, 107, 4))
 	t.BackoffMax = uint8(getBits(w, 111, 3))
 	t.Timeout = uint32(getBits(w, 114, 20))
+	t.InBase = uint16(getBits(w, 134, 12))
+	t.Pinned = getBits(w, 146, 1) != 0
+	t.Reproducible = getBits(w, 147, 1) != 0
+	t.AckRule = AckRule(getBits(w, 148, 2))
+	t.ReplayAsker = getBits(w, 150, 1) != 0
+	t.Coll = uint8(getBits(w, 151, 4))
+	t.Root = uint16(getBits(w, 155, 16))
 	return nil
 }
 
@@ -1770,13 +1960,18 @@ func (t *EpTx) SetWords(w []uint32) error {
 	return nil
 }
 
-// PipeState is one entry of table pipe_state, 51 bits, which only the engine writes.
+// PipeState is one entry of table pipe_state, 100 bits, which only the engine writes.
 type PipeState struct {
-	PSNStart  uint32 // 24 bits
-	NextSend  uint32 // 24 bits
-	Binding   bool   // 1 bit
-	PipeError bool   // 1 bit
-	Bound     bool   // 1 bit
+	PSNStart   uint32 // 24 bits
+	NextSend   uint32 // 24 bits
+	Binding    bool   // 1 bit
+	PipeError  bool   // 1 bit
+	Bound      bool   // 1 bit
+	ControlPSN uint32 // 24 bits: PSN of the next control signal (unpinned)
+	Incomplete uint16 // 16 bits: Mode-II: started slots that are not complete
+	Quiesced   bool   // 1 bit
+	Op         Op     // 4 bits: of the open window, or of the pinned pipe
+	DType      DType  // 4 bits
 }
 
 // Table is TablePipeState.
@@ -1790,31 +1985,113 @@ func (t *PipeState) Validate() error {
 	if err := fits("pipe_state.next_send", uint64(t.NextSend), 24); err != nil {
 		return err
 	}
+	if err := fits("pipe_state.control_psn", uint64(t.ControlPSN), 24); err != nil {
+		return err
+	}
+	if err := fits("pipe_state.op", uint64(t.Op), 4); err != nil {
+		return err
+	}
+	if err := fits("pipe_state.dtype", uint64(t.DType), 4); err != nil {
+		return err
+	}
 	return nil
 }
 
 // Words packs the entry, first field in the lowest bits of the first word. A value wider than its field loses
 // its upper bits: call Validate first.
 func (t *PipeState) Words() []uint32 {
-	w := make([]uint32, 2)
+	w := make([]uint32, 4)
 	putBits(w, 0, 24, uint64(t.PSNStart))
 	putBits(w, 24, 24, uint64(t.NextSend))
 	putBits(w, 48, 1, bit(t.Binding))
 	putBits(w, 49, 1, bit(t.PipeError))
 	putBits(w, 50, 1, bit(t.Bound))
+	putBits(w, 51, 24, uint64(t.ControlPSN))
+	putBits(w, 75, 16, uint64(t.Incomplete))
+	putBits(w, 91, 1, bit(t.Quiesced))
+	putBits(w, 92, 4, uint64(t.Op))
+	putBits(w, 96, 4, uint64(t.DType))
 	return w
 }
 
-// SetWords unpacks an entry of 2 words.
+// SetWords unpacks an entry of 4 words.
 func (t *PipeState) SetWords(w []uint32) error {
-	if len(w) != 2 {
-		return fmt.Errorf("pipe_state: got %d words, want 2", len(w))
+	if len(w) != 4 {
+		return fmt.Errorf("pipe_state: got %d words, want 4", len(w))
 	}
 	t.PSNStart = uint32(getBits(w, 0, 24))
 	t.NextSend = uint32(getBits(w, 24, 24))
 	t.Binding = getBits(w, 48, 1) != 0
 	t.PipeError = getBits(w, 49, 1) != 0
 	t.Bound = getBits(w, 50, 1) != 0
+	t.ControlPSN = uint32(getBits(w, 51, 24))
+	t.Incomplete = uint16(getBits(w, 75, 16))
+	t.Quiesced = getBits(w, 91, 1) != 0
+	t.Op = Op(getBits(w, 92, 4))
+	t.DType = DType(getBits(w, 96, 4))
+	return nil
+}
+
+// InList is one entry of table in_list, 12 bits.
+type InList struct {
+	Endpoint uint16 // 12 bits
+}
+
+// Table is TableInList.
+func (*InList) Table() TableID { return TableInList }
+
+// Validate says which field has a value wider than its bits.
+func (t *InList) Validate() error {
+	if err := fits("in_list.endpoint", uint64(t.Endpoint), 12); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Words packs the entry, first field in the lowest bits of the first word. A value wider than its field loses
+// its upper bits: call Validate first.
+func (t *InList) Words() []uint32 {
+	w := make([]uint32, 1)
+	putBits(w, 0, 12, uint64(t.Endpoint))
+	return w
+}
+
+// SetWords unpacks an entry of 1 words.
+func (t *InList) SetWords(w []uint32) error {
+	if len(w) != 1 {
+		return fmt.Errorf("in_list: got %d words, want 1", len(w))
+	}
+	t.Endpoint = uint16(getBits(w, 0, 12))
+	return nil
+}
+
+// PipeCtl is one entry of table pipe_ctl, 1 bits.
+type PipeCtl struct {
+	Quiesced bool // 1 bit: Mode-II: every rank has reported its send completions, so the pipe may be written when no started slot is incomplete; cleared by that write
+}
+
+// Table is TablePipeCtl.
+func (*PipeCtl) Table() TableID { return TablePipeCtl }
+
+// Validate says which field has a value wider than its bits.
+func (t *PipeCtl) Validate() error {
+	return nil
+}
+
+// Words packs the entry, first field in the lowest bits of the first word. A value wider than its field loses
+// its upper bits: call Validate first.
+func (t *PipeCtl) Words() []uint32 {
+	w := make([]uint32, 1)
+	putBits(w, 0, 1, bit(t.Quiesced))
+	return w
+}
+
+// SetWords unpacks an entry of 1 words.
+func (t *PipeCtl) SetWords(w []uint32) error {
+	if len(w) != 1 {
+		return fmt.Errorf("pipe_ctl: got %d words, want 1", len(w))
+	}
+	t.Quiesced = getBits(w, 0, 1) != 0
 	return nil
 }
 

@@ -63,8 +63,8 @@ func TestVerdictOrder(t *testing.T) {
 		VerdictBTHLength, VerdictBTHTver, VerdictOpcode, VerdictHeaderLength, VerdictPad, VerdictAETHSyndrome,
 		VerdictICRC, VerdictNoEndpoint, VerdictDstIP, VerdictIngressPort, VerdictSrcMAC, VerdictSrcIP, VerdictPKey,
 		VerdictCNP, VerdictNoPipe, VerdictWriteNoRewrite, VerdictPayloadLength, VerdictPipeError, VerdictNoSlots,
-		VerdictBehind, VerdictBeyond, VerdictDuplicate, VerdictMismatch, VerdictAckStale, VerdictEpError,
-		VerdictBypassFull}
+		VerdictBehind, VerdictBeyond, VerdictDuplicate, VerdictStale, VerdictNoWindow, VerdictMismatch, VerdictAckStale,
+		VerdictEpError, VerdictBypassFull, VerdictTxFull, VerdictPoisoned}
 	require.Len(t, order, VerdictCount)
 	stage := StageWire
 	for i, v := range order {
@@ -93,7 +93,7 @@ func TestEnumText(t *testing.T) {
 	assert.Equal(t, map[Cause]Verdict{CauseAckOut: VerdictIPHeaderLength}, back)
 
 	_, err = Verdict(VerdictCount).MarshalText()
-	assert.EqualError(t, err, "verdict: got 36, want 0..35")
+	assert.EqualError(t, err, "verdict: got 40, want 0..39")
 	assert.Equal(t, "verdict(4096)", Verdict(4096).String())
 	var d DType
 	assert.EqualError(t, d.UnmarshalText([]byte("double")),
@@ -120,13 +120,13 @@ func TestRecordLayout(t *testing.T) {
 		Groups: GroupTx | GroupSlot, Bitmap: 0xfedcba9876543210, Degree: 3}
 	b := r.Append([]byte{0xaa})[1:]
 	require.Len(t, b, RecordBytes)
-	assert.Equal(t, []byte{0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 3, 0, 0, 0, 34, 0, 0, 0}, b[:16])
+	assert.Equal(t, []byte{0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 3, 0, 0, 0, 36, 0, 0, 0}, b[:16])
 	word := func(i int) uint32 { return binary.LittleEndian.Uint32(b[4*i:]) }
 	assert.Equal(t, uint32(0xfffff0), word(7))
 	assert.Equal(t, uint32(0b1010), word(9))
-	assert.Equal(t, uint32(0x76543210), word(26))
-	assert.Equal(t, uint32(0xfedcba98), word(27))
-	assert.Equal(t, uint32(3), word(28))
+	assert.Equal(t, uint32(0x76543210), word(27))
+	assert.Equal(t, uint32(0xfedcba98), word(28))
+	assert.Equal(t, uint32(3), word(29))
 
 	assert.True(t, r.Has(RecordFieldPSN))
 	assert.True(t, r.Has(RecordFieldCursor))
@@ -166,18 +166,18 @@ func TestRecordFields(t *testing.T) {
 	}
 	assert.Equal(t, RecordWords, word)
 	assert.Panics(t, func() { (&Record{}).Field(len(RecordFields)) })
-	assert.EqualError(t, new(Record).Decode(make([]byte, 7)), "record: got 7 bytes, want 116")
+	assert.EqualError(t, new(Record).Decode(make([]byte, 7)), "record: got 7 bytes, want 120")
 }
 
 func TestEntryLayout(t *testing.T) {
 	// port is bits 11:6, in_index 17:12, qpn 57:34 and mac 217:170 of ep_cfg.
 	w := (&EpCfg{Valid: true, OutValid: true, Port: 0x2a, InIndex: 0x15, QPN: 0x800001, MAC: 0x525400000063}).Words()
-	require.Len(t, w, 17)
+	require.Len(t, w, 22)
 	assert.Equal(t, []uint32{1 | 1<<5 | 0x2a<<6 | 0x15<<12, 1<<2 | 1<<25, 0, 0, 0, 0x63 << 10, 0x525400 << 2, 0}, w[:8])
 
 	// base_block is bits 61:46 of pipe_cfg.
 	w = (&PipeCfg{Valid: true, Mode: 3, Op: OpXor, DType: DTypeInt8, FanIn: 64, BaseBlock: 0x8001}).Words()
-	assert.Equal(t, []uint32{1 | 3<<1 | 5<<3 | 6<<7 | 64<<11, 0x8001 << 14, 0, 0, 0}, w)
+	assert.Equal(t, []uint32{1 | 3<<1 | 5<<3 | 6<<7 | 64<<11, 0x8001 << 14, 0, 0, 0, 0}, w)
 }
 
 // Each bit of an entry belongs to exactly one field, and packing is the inverse of unpacking.
@@ -216,7 +216,7 @@ func TestEntries(t *testing.T) {
 func TestEntryTooWide(t *testing.T) {
 	e := EpCfg{QPN: 1 << 24}
 	assert.EqualError(t, e.Validate(), "ep_cfg.qpn: got 16777216, want 0..16777215 (24 bits)")
-	assert.Equal(t, make([]uint32, 17), e.Words())
+	assert.Equal(t, make([]uint32, 22), e.Words())
 	p := PipeCfg{Mode: 4}
 	assert.EqualError(t, p.Validate(), "pipe_cfg.mode: got 4, want 0..3 (2 bits)")
 	assert.NoError(t, (&EpCfg{QPN: 1<<24 - 1, MAC: 1<<48 - 1, IP: Uint128{math.MaxUint64, math.MaxUint64}}).Validate())

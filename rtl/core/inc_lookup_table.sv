@@ -197,7 +197,8 @@ module inc_lookup_table #(
   wire unused_ok = &{1'b0, h.dmac, h.mig_req, h.msn, h.tos[7:2], h.has_reth, h.va,
                      h.rkey, h.dma_len,
                      ep.psn0, ep.mac, ep.vlan_valid, ep.vlan_tci, ep.tos, ep.ttl, ep.udp_sport,
-                     ep.peer_qpn, ep.mig_req, pipe_full, pc};
+                     ep.peer_qpn, ep.mig_req, ep.leaf, ep.rewrite_valid, ep.in_va, ep.out_va,
+                     ep.out_rkey, pipe_full, pc};
 
 endmodule
 

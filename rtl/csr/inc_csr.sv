@@ -274,7 +274,7 @@ module inc_csr (
         logic ERROR_GOT;
         logic ERROR_WANTED;
         logic PIPE_ERRORS[8];
-        logic TABLE_DATA[20];
+        logic TABLE_DATA[24];
     } decoded_reg_strb_t;
     decoded_reg_strb_t decoded_reg_strb;
     logic decoded_err;
@@ -362,7 +362,7 @@ module inc_csr (
             is_valid_addr |= cpuif_req_masked & (cpuif_addr == 12'h80 + (12)'(i0) * 12'h4);
             is_valid_rw |= cpuif_req_masked & (cpuif_addr == 12'h80 + (12)'(i0) * 12'h4) & !cpuif_req_is_wr;
         end
-        for(int i0=0; i0<20; i0++) begin
+        for(int i0=0; i0<24; i0++) begin
             decoded_reg_strb.TABLE_DATA[i0] = cpuif_req_masked & (cpuif_addr == 12'h100 + (12)'(i0) * 12'h4);
             is_valid_addr |= cpuif_req_masked & (cpuif_addr == 12'h100 + (12)'(i0) * 12'h4);
             is_valid_rw |= cpuif_req_masked & (cpuif_addr == 12'h100 + (12)'(i0) * 12'h4);
@@ -505,7 +505,7 @@ module inc_csr (
                 logic [31:0] next;
                 logic load_next;
             } word;
-        } TABLE_DATA[20];
+        } TABLE_DATA[24];
     } field_combo_t;
     field_combo_t field_combo;
 
@@ -596,7 +596,7 @@ module inc_csr (
             struct {
                 logic [31:0] value;
             } word;
-        } TABLE_DATA[20];
+        } TABLE_DATA[24];
     } field_storage_t;
     field_storage_t field_storage;
 
@@ -1080,7 +1080,7 @@ module inc_csr (
         end
     end
     assign hwif_out.ERROR_WANTED.value.value = field_storage.ERROR_WANTED.value.value;
-    for(genvar i0=0; i0<20; i0++) begin
+    for(genvar i0=0; i0<24; i0++) begin
         // Field: inc_csr.TABLE_DATA[].word
         always_comb begin
             automatic logic [31:0] next_c;
@@ -1253,7 +1253,7 @@ module inc_csr (
                 readback_data_var[ad_hi(12'h80 + (12)'(i0) * 12'h4)][31:0] = hwif_in.PIPE_ERRORS[i0].pipes.next;
             end
         end
-        for(int i0=0; i0<20; i0++) begin
+        for(int i0=0; i0<24; i0++) begin
             if(ad_low(rd_mux_addr) == ad_low(12'h100 + (12)'(i0) * 12'h4)) begin
                 readback_data_var[ad_hi(12'h100 + (12)'(i0) * 12'h4)][31:0] = field_storage.TABLE_DATA[i0].word.value;
             end

@@ -87,7 +87,7 @@ module inc_csr_block #(
   inc_csr_pkg::inc_csr__out_t hwif_out;
 
   // ---------------------------------------------------------------- table commands
-  localparam int TABLE_WORDS = 20;  // TABLE_DATA of inc_csr.rdl: the longest entry and some room
+  localparam int TABLE_WORDS = 24;  // TABLE_DATA of inc_csr.rdl: the longest entry and some room
   localparam logic [1:0] IDLE = 2'd0;
   localparam logic [1:0] OFFER = 2'd1;  // m_tbl_valid
   localparam logic [1:0] WAIT = 2'd2;   // for the answer
@@ -106,9 +106,10 @@ module inc_csr_block #(
 
   always_comb begin
     case (hwif_out.TABLE_CMD.table_id.value)
-      inc_spec_pkg::TABLE_PIPE_CFG, inc_spec_pkg::TABLE_PIPE_STATE: entries = 13'(PIPES);
-      inc_spec_pkg::TABLE_OUT_LIST:                                 entries = 13'(OUTS);
-      default:                                                      entries = 13'(ENDPOINTS);
+      inc_spec_pkg::TABLE_PIPE_CFG, inc_spec_pkg::TABLE_PIPE_STATE,
+      inc_spec_pkg::TABLE_PIPE_CTL:                           entries = 13'(PIPES);
+      inc_spec_pkg::TABLE_OUT_LIST, inc_spec_pkg::TABLE_IN_LIST: entries = 13'(OUTS);
+      default:                                                entries = 13'(ENDPOINTS);
     endcase
     refuse = inc_spec_pkg::TABLE_ERROR_NONE;
     if ({1'b0, hwif_out.TABLE_CMD.index.value} >= entries) begin

@@ -5,7 +5,7 @@ package inc_csr_pkg;
 
     localparam INC_CSR_DATA_WIDTH = 32;
     localparam INC_CSR_MIN_ADDR_WIDTH = 12;
-    localparam INC_CSR_SIZE = 'h150;
+    localparam INC_CSR_SIZE = 'h160;
 
     typedef struct {
         logic [31:0] next;
@@ -221,7 +221,7 @@ package inc_csr_pkg;
         inc_csr__ERROR_GOT__in_t ERROR_GOT;
         inc_csr__ERROR_WANTED__in_t ERROR_WANTED;
         inc_csr__PIPE_ERRORSx__in_t PIPE_ERRORS[8];
-        inc_csr__TABLE_DATAx__in_t TABLE_DATA[20];
+        inc_csr__TABLE_DATAx__in_t TABLE_DATA[24];
     } inc_csr__in_t;
 
     typedef struct {
@@ -361,6 +361,6 @@ package inc_csr_pkg;
         inc_csr__ERROR_PSN__out_t ERROR_PSN;
         inc_csr__ERROR_GOT__out_t ERROR_GOT;
         inc_csr__ERROR_WANTED__out_t ERROR_WANTED;
-        inc_csr__TABLE_DATAx__out_t TABLE_DATA[20];
+        inc_csr__TABLE_DATAx__out_t TABLE_DATA[24];
     } inc_csr__out_t;
 endpackage

@@ -7,7 +7,7 @@
 package inc_spec_pkg;
 
   localparam int          SPEC_VERSION = 1;
-  localparam logic [31:0] SPEC_HASH = 32'h0c4b85bc;  // of names, values, order; not of docs
+  localparam logic [31:0] SPEC_HASH = 32'h25668cfc;  // of names, values, order; not of docs
 
   // UDP destination port that alone makes a frame RoCEv2 (IBTA A17)
   localparam logic [15:0] ROCE_UDP_PORT = 16'd4791;
@@ -128,7 +128,7 @@ package inc_spec_pkg;
   endfunction
 
   // What became of a frame; when several apply, the lowest.
-  localparam int VERDICT_COUNT = 36;
+  localparam int VERDICT_COUNT = 40;
   localparam logic [7:0] VERDICT_OK = 8'd0;
   localparam logic [7:0] VERDICT_MAC_ERROR = 8'd1;
   localparam logic [7:0] VERDICT_NOT_ROCE = 8'd2;
@@ -161,10 +161,14 @@ package inc_spec_pkg;
   localparam logic [7:0] VERDICT_BEHIND = 8'd29;
   localparam logic [7:0] VERDICT_BEYOND = 8'd30;
   localparam logic [7:0] VERDICT_DUPLICATE = 8'd31;
-  localparam logic [7:0] VERDICT_MISMATCH = 8'd32;
-  localparam logic [7:0] VERDICT_ACK_STALE = 8'd33;
-  localparam logic [7:0] VERDICT_EP_ERROR = 8'd34;
-  localparam logic [7:0] VERDICT_BYPASS_FULL = 8'd35;
+  localparam logic [7:0] VERDICT_STALE = 8'd32;
+  localparam logic [7:0] VERDICT_NO_WINDOW = 8'd33;
+  localparam logic [7:0] VERDICT_MISMATCH = 8'd34;
+  localparam logic [7:0] VERDICT_ACK_STALE = 8'd35;
+  localparam logic [7:0] VERDICT_EP_ERROR = 8'd36;
+  localparam logic [7:0] VERDICT_BYPASS_FULL = 8'd37;
+  localparam logic [7:0] VERDICT_TX_FULL = 8'd38;
+  localparam logic [7:0] VERDICT_POISONED = 8'd39;
 
   // Whole and unchanged to m_axis_bypass.
   function automatic logic verdict_is_bypass(input logic [7:0] verdict);
@@ -179,7 +183,8 @@ package inc_spec_pkg;
       8'd1, 8'd3, 8'd4, 8'd5, 8'd6, 8'd7, 8'd8, 8'd9,
       8'd10, 8'd11, 8'd12, 8'd13, 8'd14, 8'd15, 8'd16, 8'd19,
       8'd20, 8'd21, 8'd22, 8'd23, 8'd24, 8'd25, 8'd26, 8'd27,
-      8'd28, 8'd29, 8'd30, 8'd31, 8'd32, 8'd33, 8'd34, 8'd35: verdict_is_drop = 1'b1;
+      8'd28, 8'd29, 8'd30, 8'd31, 8'd32, 8'd33, 8'd34, 8'd35,
+      8'd36, 8'd37, 8'd38, 8'd39: verdict_is_drop = 1'b1;
       default: verdict_is_drop = 1'b0;
     endcase
   endfunction
@@ -207,18 +212,20 @@ package inc_spec_pkg;
   localparam logic [7:0] CAUSE_DATA = 8'd1;
   localparam logic [7:0] CAUSE_ACK = 8'd2;
   localparam logic [7:0] CAUSE_NAK = 8'd3;
-  localparam logic [7:0] CAUSE_ADVANCE = 8'd4;
-  localparam logic [7:0] CAUSE_RELEASE = 8'd5;
-  localparam logic [7:0] CAUSE_RECYCLE = 8'd6;
-  localparam logic [7:0] CAUSE_SEND = 8'd7;
-  localparam logic [7:0] CAUSE_RESEND = 8'd8;
-  localparam logic [7:0] CAUSE_ACK_OUT = 8'd9;
-  localparam logic [7:0] CAUSE_TIMER = 8'd10;
-  localparam logic [7:0] CAUSE_RNR_EXPIRY = 8'd11;
-  localparam logic [7:0] CAUSE_ERROR = 8'd12;
-  localparam logic [7:0] CAUSE_BIND_STEP = 8'd13;
-  localparam logic [7:0] CAUSE_BIND_DONE = 8'd14;
-  localparam logic [7:0] CAUSE_TABLE_WRITE = 8'd15;
+  localparam logic [7:0] CAUSE_CNP = 8'd4;
+  localparam logic [7:0] CAUSE_ADVANCE = 8'd5;
+  localparam logic [7:0] CAUSE_RELEASE = 8'd6;
+  localparam logic [7:0] CAUSE_RECYCLE = 8'd7;
+  localparam logic [7:0] CAUSE_SEND = 8'd8;
+  localparam logic [7:0] CAUSE_RESEND = 8'd9;
+  localparam logic [7:0] CAUSE_ACK_OUT = 8'd10;
+  localparam logic [7:0] CAUSE_FORWARD = 8'd11;
+  localparam logic [7:0] CAUSE_TIMER = 8'd12;
+  localparam logic [7:0] CAUSE_RNR_EXPIRY = 8'd13;
+  localparam logic [7:0] CAUSE_ERROR = 8'd14;
+  localparam logic [7:0] CAUSE_BIND_STEP = 8'd15;
+  localparam logic [7:0] CAUSE_BIND_DONE = 8'd16;
+  localparam logic [7:0] CAUSE_TABLE_WRITE = 8'd17;
 
   // Pending-ACK record of an in-endpoint.
   localparam logic [2:0] ACK_KIND_NONE = 3'd0;
@@ -227,9 +234,14 @@ package inc_spec_pkg;
   localparam logic [2:0] ACK_KIND_RNR = 3'd3;
   localparam logic [2:0] ACK_KIND_FATAL = 3'd4;
 
+  // What becomes of an ACK at an out of a Mode-II pipe.
+  localparam logic [1:0] ACK_RULE_REFLECT = 2'd0;
+  localparam logic [1:0] ACK_RULE_REPLICATE = 2'd1;
+  localparam logic [1:0] ACK_RULE_MINIMUM = 2'd2;
+
   // Event counters: bit i of stat_event, counter VERDICT_COUNT + i of CSR CNT_INDEX.
-  localparam int EVENT_COUNT = 22;
-  localparam int COUNTER_COUNT = 58;
+  localparam int EVENT_COUNT = 27;
+  localparam int COUNTER_COUNT = 67;
   localparam int EVENT_RX_DATA = 0;
   localparam int EVENT_RX_ACK = 1;
   localparam int EVENT_RX_NAK = 2;
@@ -240,18 +252,23 @@ package inc_spec_pkg;
   localparam int EVENT_TX_NAK = 7;
   localparam int EVENT_TX_RNR = 8;
   localparam int EVENT_TX_FATAL = 9;
-  localparam int EVENT_TIMER = 10;
-  localparam int EVENT_RNR_EXPIRY = 11;
-  localparam int EVENT_ADVANCE = 12;
-  localparam int EVENT_RELEASE = 13;
-  localparam int EVENT_RECYCLE = 14;
-  localparam int EVENT_SLOT_START = 15;
-  localparam int EVENT_SLOT_COMPLETE = 16;
-  localparam int EVENT_PIPE_ERROR = 17;
-  localparam int EVENT_EP_ERROR = 18;
-  localparam int EVENT_BIND_DONE = 19;
-  localparam int EVENT_TABLE_WRITE = 20;
-  localparam int EVENT_TABLE_REFUSED = 21;
+  localparam int EVENT_TX_FORWARD = 10;
+  localparam int EVENT_RX_CNP = 11;
+  localparam int EVENT_REPLAY = 12;
+  localparam int EVENT_WINDOW_OPEN = 13;
+  localparam int EVENT_TX_POISONED = 14;
+  localparam int EVENT_TIMER = 15;
+  localparam int EVENT_RNR_EXPIRY = 16;
+  localparam int EVENT_ADVANCE = 17;
+  localparam int EVENT_RELEASE = 18;
+  localparam int EVENT_RECYCLE = 19;
+  localparam int EVENT_SLOT_START = 20;
+  localparam int EVENT_SLOT_COMPLETE = 21;
+  localparam int EVENT_PIPE_ERROR = 22;
+  localparam int EVENT_EP_ERROR = 23;
+  localparam int EVENT_BIND_DONE = 24;
+  localparam int EVENT_TABLE_WRITE = 25;
+  localparam int EVENT_TABLE_REFUSED = 26;
 
   // Why a table command was refused.
   localparam logic [1:0] TABLE_ERROR_NONE = 2'd0;
@@ -266,6 +283,17 @@ package inc_spec_pkg;
   localparam logic [7:0] ERROR_KIND_MISMATCH_IMM = 8'd3;
   localparam logic [7:0] ERROR_KIND_RETRIES = 8'd4;
   localparam logic [7:0] ERROR_KIND_FATAL_NAK = 8'd5;
+  localparam logic [7:0] ERROR_KIND_MISMATCH_OFFSET = 8'd6;
+  localparam logic [7:0] ERROR_KIND_MISMATCH_DMA_LENGTH = 8'd7;
+  localparam logic [7:0] ERROR_KIND_CONTROL_FORMAT = 8'd8;
+  localparam logic [7:0] ERROR_KIND_CONTROL_TYPE = 8'd9;
+  localparam logic [7:0] ERROR_KIND_CONTROL_OP = 8'd10;
+  localparam logic [7:0] ERROR_KIND_CONTROL_DTYPE = 8'd11;
+  localparam logic [7:0] ERROR_KIND_CONTROL_FLAGS = 8'd12;
+  localparam logic [7:0] ERROR_KIND_CONTROL_ROOT = 8'd13;
+  localparam logic [7:0] ERROR_KIND_CONTROL_COUNT = 8'd14;
+  localparam logic [7:0] ERROR_KIND_CONTROL_SEQUENCE = 8'd15;
+  localparam logic [7:0] ERROR_KIND_CONTROL_UNSUPPORTED = 8'd16;
 
   localparam logic [3:0] DTYPE_INT32 = 4'd0;
   localparam logic [3:0] DTYPE_UINT32 = 4'd1;
@@ -333,7 +361,9 @@ package inc_spec_pkg;
   localparam logic [3:0] TABLE_EP_RX = 4'd3;
   localparam logic [3:0] TABLE_EP_TX = 4'd4;
   localparam logic [3:0] TABLE_PIPE_STATE = 4'd5;
-  localparam int TABLE_COUNT = 6;
+  localparam logic [3:0] TABLE_IN_LIST = 4'd6;
+  localparam logic [3:0] TABLE_PIPE_CTL = 4'd7;
+  localparam int TABLE_COUNT = 8;
 
   // Only the engine writes it.
   function automatic logic table_is_read_only(input logic [3:0] table_id);
@@ -343,14 +373,24 @@ package inc_spec_pkg;
     endcase
   endfunction
 
-  localparam int EP_CFG_W = 522;
+  localparam int EP_CFG_W = 684;
   // vlan_valid: send with one 802.1Q tag
   // in_valid: data arriving here belongs to in_pipe
   // out_valid: ACKs arriving here belong to out_pipe
   // in_index: bit of this in, in its pipe's bitmap
   // mac: first byte on the wire is bits 47:40
   // ip: IPv4 in bits 31:0; first byte on the wire is the most significant
+  // leaf: the peer is a rank (Mode-II reflects ACKs and replays to leaves only)
+  // rewrite_valid: RDMA WRITE is taken here, and sent with the RETH of out_va and out_rkey
+  // in_va: inBase: virtual address that this in writes to for offset 0
+  // out_va: outBase: virtual address at the peer for offset 0
+  // out_rkey: rkey of the peer's memory
   typedef struct packed {
+    logic [31:0] out_rkey;
+    logic [63:0] out_va;
+    logic [63:0] in_va;
+    logic rewrite_valid;
+    logic leaf;
     logic [127:0] peer_ip;
     logic [127:0] ip;
     logic [47:0] peer_mac;
@@ -375,7 +415,7 @@ package inc_spec_pkg;
     logic valid;
   } ep_cfg_t;
 
-  localparam int PIPE_CFG_W = 134;
+  localparam int PIPE_CFG_W = 171;
   // mode: protocol mode 1..3
   // fan_in: 1..64
   // fan_out: 1..64
@@ -387,7 +427,21 @@ package inc_spec_pkg;
   // retries: R of protocol.md 6: expiries without progress before error
   // backoff_max: the timeout doubles at most this often
   // timeout: retransmission timeout in ticks
+  // in_base: first entry of this pipe in in_list
+  // pinned: op and dtype are those here; 0: a control signal opens each window (protocol.md 10)
+  // reproducible: F payload copies a slot, summed in endpoint order when the last is in
+  // ack_rule: Mode-II: what becomes of ACKs (ack_rules)
+  // replay_asker: Mode-II: a replay goes to the asker alone if it is a leaf and an out
+  // coll: collective of an unpinned pipe (types); AllReduce takes Barrier too
+  // root: root rank that an unpinned Reduce or Broadcast pipe takes
   typedef struct packed {
+    logic [15:0] root;
+    logic [3:0] coll;
+    logic replay_asker;
+    logic [1:0] ack_rule;
+    logic reproducible;
+    logic pinned;
+    logic [11:0] in_base;
     logic [19:0] timeout;
     logic [2:0] backoff_max;
     logic [3:0] retries;
@@ -430,8 +484,16 @@ package inc_spec_pkg;
     logic [23:0] last_acked;
   } ep_tx_t;
 
-  localparam int PIPE_STATE_W = 51;
+  localparam int PIPE_STATE_W = 100;
+  // control_psn: PSN of the next control signal (unpinned)
+  // incomplete: Mode-II: started slots that are not complete
+  // op: of the open window, or of the pinned pipe
   typedef struct packed {
+    logic [3:0] dtype;
+    logic [3:0] op;
+    logic quiesced;
+    logic [15:0] incomplete;
+    logic [23:0] control_psn;
     logic bound;
     logic pipe_error;
     logic binding;
@@ -439,18 +501,30 @@ package inc_spec_pkg;
     logic [23:0] psn_start;
   } pipe_state_t;
 
+  localparam int IN_LIST_W = 12;
+  typedef struct packed {
+    logic [11:0] endpoint;
+  } in_list_t;
+
+  localparam int PIPE_CTL_W = 1;
+  // quiesced: Mode-II: every rank has reported its send completions, so the pipe may be written when no started slot is incomplete; cleared by that write
+  typedef struct packed {
+    logic quiesced;
+  } pipe_ctl_t;
+
   // Retirement record, in 32-bit words; the first field is at bit 0.
   localparam logic [3:0] GROUP_RX = 4'd1;
   localparam logic [3:0] GROUP_TX = 4'd2;
   localparam logic [3:0] GROUP_PIPE = 4'd4;
   localparam logic [3:0] GROUP_SLOT = 4'd8;
-  localparam int RECORD_WORDS = 29;
-  localparam int RECORD_W = 928;
+  localparam int RECORD_WORDS = 30;
+  localparam int RECORD_W = 960;
   typedef struct packed {
     logic [31:0] degree;
     logic [63:0] bitmap;
     logic [31:0] tag;
     logic [31:0] slot_valid;
+    logic [31:0] control_psn;
     logic [31:0] pipe_error;
     logic [31:0] next_send;
     logic [31:0] psn_start;

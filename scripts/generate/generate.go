@@ -115,10 +115,10 @@ func withoutDocs(v any) any {
 
 // initialisms are the words that Go names do not spell as Xxx. Ack and Nak are words of their own.
 var initialisms = map[string]string{
-	"aeth": "AETH", "bth": "BTH", "cnp": "CNP", "ce": "CE", "dtype": "DType", "epsn": "EPSN", "icrc": "ICRC", "id": "ID",
+	"aeth": "AETH", "bth": "BTH", "cnp": "CNP", "ce": "CE", "dma": "DMA", "dtype": "DType", "epsn": "EPSN", "icrc": "ICRC", "id": "ID",
 	"ip": "IP", "ipv4": "IPv4", "ipv6": "IPv6", "mac": "MAC", "msn": "MSN", "mtu": "MTU", "pkey": "PKey",
 	"psn": "PSN", "psn0": "PSN0", "qinq": "QinQ", "qpn": "QPN", "rnr": "RNR", "roce": "RoCE", "tci": "TCI",
-	"tos": "TOS", "ttl": "TTL", "udp": "UDP", "vlan": "VLAN", "kb": "KB", "ppm": "PPM", "ethertype": "EtherType",
+	"tos": "TOS", "ttl": "TTL", "udp": "UDP", "va": "VA", "vlan": "VLAN", "kb": "KB", "ppm": "PPM", "ethertype": "EtherType",
 }
 
 // camel turns snake_case into a Go name: peer_qpn becomes PeerQPN.
@@ -153,6 +153,8 @@ func tableType(f field) string {
 		return "DType"
 	case f.Name == "ack_kind":
 		return "AckKind"
+	case f.Name == "ack_rule":
+		return "AckRule"
 	case f.W == 1:
 		return "bool"
 	case f.W <= 8:
@@ -191,6 +193,7 @@ func (s *spec) cEnum(name string) (map[string]any, error) {
 		"verdict":     namesOf(s.Verdicts, func(v verdict) string { return v.Name }),
 		"cause":       namesOf(s.Causes, nm),
 		"ack_kind":    namesOf(s.AckKinds, nm),
+		"ack_rule":    namesOf(s.AckRules, nm),
 		"event":       namesOf(s.Counters, nm),
 		"table_error": namesOf(s.TableErrors, nm),
 		"error_kind":  namesOf(s.ErrorKinds, nm),

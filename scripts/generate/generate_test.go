@@ -81,7 +81,7 @@ func TestRefused(t *testing.T) {
 		{"opcode header", "headers: [aeth]", "headers: [beth]", `opcodes.acknowledge.headers: got "beth"`},
 		{"constant too wide", "value: 4791, w: 16", "value: 4791, w: 12", "constants.roce_udp_port: value 4791 does not fit w: 12"},
 		{"table field width", "{name: port, w: 6}", "{name: port, w: 65}", "tables.ep_cfg.port: got w: 65, want 1..64 or 128"},
-		{"table too wide", "    - {name: port, w: 6}", "    - {name: port, w: 64}\n    - {name: q, w: 64}", "tables.ep_cfg: got 644 bits, want at most 640"},
+		{"table too wide", "    - {name: port, w: 6}", "    - {name: port, w: 64}\n    - {name: q, w: 64}", "tables.ep_cfg: got 806 bits, want at most 768"},
 		{"record field width", "{name: clock, w: 64", "{name: clock, w: 48", "record.clock: got w: 48, want 32 or 64"},
 		{"record group", "{name: epsn, group: rx}", "{name: epsn, group: rxx}", `record.epsn.group: got "rxx"`},
 		{"read-only table", "read_only_tables: [ep_rx,", "read_only_tables: [ep_r,", `read_only_tables: got "ep_r"`},
@@ -117,7 +117,7 @@ func TestHeaderCompiles(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "t.cpp")
 	require.NoError(t, os.WriteFile(program, []byte(`#include "inc_spec.h"
 static_assert(INC_VERDICT_OK == 0 && INC_VERDICT_MAC_ERROR == 1, "verdicts");
-static_assert(INC_RECORD_CAUSE_WORD == 2 && INC_RECORD_BYTES == 116, "clock takes two words");
+static_assert(INC_RECORD_CAUSE_WORD == 2 && INC_RECORD_BYTES == 120, "clock takes two words");
 static_assert(INC_MSG_FRAME_IN_PORT == 8 && INC_MSG_FRAME_IN_BYTES == 16, "time takes two words");
 static_assert(INC_MESSAGE_HELLO == 1, "0 is no message");
 `), 0o644))

@@ -17,6 +17,7 @@ type specFile struct {
 	Verdicts       []verdict     `yaml:"verdicts"`
 	Causes         []named       `yaml:"causes"`
 	AckKinds       []named       `yaml:"ack_kinds"`
+	AckRules       []named       `yaml:"ack_rules"`
 	Counters       []named       `yaml:"counters"`
 	TableErrors    []named       `yaml:"table_errors"`
 	ErrorKinds     []named       `yaml:"error_kinds"`
@@ -155,7 +156,7 @@ type spec struct {
 }
 
 // maxTableBits is the width of CSRs TABLE_DATA[0..19].
-const maxTableBits = 20 * 32
+const maxTableBits = 24 * 32
 
 var nameRE = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 
@@ -261,6 +262,7 @@ func (s *spec) layOut() error {
 		"verdicts":     namesOf(s.Verdicts, func(v verdict) string { return v.Name }),
 		"causes":       namesOf(s.Causes, nm),
 		"ack_kinds":    namesOf(s.AckKinds, nm),
+		"ack_rules":    namesOf(s.AckRules, nm),
 		"counters":     namesOf(s.Counters, nm),
 		"table_errors": namesOf(s.TableErrors, nm),
 		"error_kinds":  namesOf(s.ErrorKinds, nm),

@@ -24,7 +24,7 @@
 
 namespace {
 
-constexpr int kWords = 20;  // of TABLE_DATA
+constexpr int kWords = 24;  // of TABLE_DATA
 using Entry = std::array<uint32_t, kWords>;
 
 constexpr uint32_t kEndpoints = 64, kPipes = 40, kOuts = 100;  // of inc_csr_tb
