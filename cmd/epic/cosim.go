@@ -44,7 +44,7 @@ func benchCommand() *cobra.Command {
 		Use:     "bench",
 		Short:   "Measure",
 		Example: "  epic bench cosim --data-w 512 --json",
-	}, benchCosim())
+	}, benchCosim(), benchRTL())
 }
 
 func cosimRun() *cobra.Command {
