@@ -15,18 +15,24 @@
 // Reset:         synchronous, active high; tables are invalid after it.
 // Parameters:    DATA_W 64..512 (powers of two; larger elaborate but are not verified yet); PORTS
 //                1..64; ENDPOINTS 2..4096, PIPES 2..256, POOL_KB 4.., powers of two; FAN_IN
-//                2..64.
+//                2..64; MTU 256..4096, power of two; MODE2, MODE3, FLOAT, CUT_THROUGH 0 or 1:
+//                hardware that is left out or built in. docs/configuration.md has a table.
 // Source:        protocol.md 3, 4, 6, 9; the paper's IncEngine.
 // Byte 0 of a frame is tdata[7:0].
 `default_nettype none
 
 module inc_engine #(
-  parameter int DATA_W    = 512,
-  parameter int PORTS     = 32,
-  parameter int ENDPOINTS = 64,
-  parameter int PIPES     = 16,
-  parameter int POOL_KB   = 128,
-  parameter int FAN_IN    = 64
+  parameter int DATA_W      = inc_build_pkg::DATA_W,
+  parameter int PORTS       = inc_build_pkg::PORTS,
+  parameter int ENDPOINTS   = inc_build_pkg::ENDPOINTS,
+  parameter int PIPES       = inc_build_pkg::PIPES,
+  parameter int POOL_KB     = inc_build_pkg::POOL_KB,
+  parameter int FAN_IN      = inc_build_pkg::FAN_IN,
+  parameter int MTU         = inc_build_pkg::MTU,
+  parameter int MODE2       = inc_build_pkg::MODE2,
+  parameter int MODE3       = inc_build_pkg::MODE3,
+  parameter int FLOAT       = inc_build_pkg::FLOAT,
+  parameter int CUT_THROUGH = inc_build_pkg::CUT_THROUGH
 ) (
   input  wire                clk,
   input  wire                rst,
@@ -128,7 +134,8 @@ module inc_engine #(
   wire [31:0]      fault_got, fault_wanted;
 
   inc_core #(.DATA_W(DATA_W), .ENDPOINTS(ENDPOINTS), .PIPES(PIPES), .POOL_KB(POOL_KB),
-             .FAN_IN(FAN_IN)) u_core (
+             .FAN_IN(FAN_IN), .MODE2(MODE2), .MODE3(MODE3), .FLOAT(FLOAT),
+             .CUT_THROUGH(CUT_THROUGH)) u_core (
     .clk(clk), .rst(rst), .cfg_tick_clocks(tick_clocks),
     .s_hdr_valid(hdr_valid), .s_hdr_ready(hdr_ready), .s_hdr(hdr),
     .s_pay_valid(pay_valid), .s_pay_ready(pay_ready), .s_pay_data(pay_data), .s_pay_last(pay_last),
@@ -166,7 +173,9 @@ module inc_engine #(
     .m_rd_valid(cnt_rsp_valid), .m_rd_data(cnt_rsp_data));
 
   inc_csr_block #(.DATA_W(DATA_W), .PORTS(PORTS), .ENDPOINTS(ENDPOINTS), .PIPES(PIPES),
-                  .OUTS(ENDPOINTS), .POOL_KB(POOL_KB)) u_csr (
+                  .OUTS(ENDPOINTS), .POOL_KB(POOL_KB), .FAN_IN(FAN_IN), .MTU(MTU),
+                  .MODE2(MODE2), .MODE3(MODE3), .FLOAT(FLOAT),
+                  .CUT_THROUGH(CUT_THROUGH)) u_csr (
     .clk(clk), .rst(rst),
     .s_axil_awvalid(s_axil_awvalid), .s_axil_awready(s_axil_awready),
     .s_axil_awaddr(s_axil_awaddr[11:0]), .s_axil_awprot(s_axil_awprot),

@@ -20,7 +20,7 @@ extern "C" {
 #define INC_CSR__VERSION__MINOR_bm 0xffff
 #define INC_CSR__VERSION__MINOR_bp 0
 #define INC_CSR__VERSION__MINOR_bw 16
-#define INC_CSR__VERSION__MINOR_reset 0x0
+#define INC_CSR__VERSION__MINOR_reset 0x1
 #define INC_CSR__VERSION__MAJOR_bm 0xffff0000
 #define INC_CSR__VERSION__MAJOR_bp 16
 #define INC_CSR__VERSION__MAJOR_bw 16
@@ -89,6 +89,14 @@ extern "C" {
 #define INC_CSR__TICK_CLOCKS__CLOCKS_bp 0
 #define INC_CSR__TICK_CLOCKS__CLOCKS_bw 32
 #define INC_CSR__TICK_CLOCKS__CLOCKS_reset 0x4e2
+
+// reg - inc_csr::CAPS_ENGINE
+#define INC_CSR__CAPS_ENGINE__FAN_IN_bm 0x7f
+#define INC_CSR__CAPS_ENGINE__FAN_IN_bp 0
+#define INC_CSR__CAPS_ENGINE__FAN_IN_bw 7
+#define INC_CSR__CAPS_ENGINE__CUT_THROUGH_bm 0x100
+#define INC_CSR__CAPS_ENGINE__CUT_THROUGH_bp 8
+#define INC_CSR__CAPS_ENGINE__CUT_THROUGH_bw 1
 
 // reg - inc_csr::TABLE_CMD
 #define INC_CSR__TABLE_CMD__WRITE_bm 0x1
@@ -218,7 +226,8 @@ typedef struct __attribute__ ((__packed__)) {
     uint32_t CAPS_LISTS;
     uint32_t CTRL;
     uint32_t TICK_CLOCKS;
-    uint8_t RESERVED_28_2f[0x8];
+    uint32_t CAPS_ENGINE;
+    uint8_t RESERVED_2c_2f[0x4];
     uint32_t TABLE_CMD;
     uint32_t TABLE_STATUS;
     uint8_t RESERVED_38_3f[0x8];

@@ -216,6 +216,8 @@ enum inc_table {
   INC_TABLE_PIPE_CTL = 7,
 };
 
+#define INC_TABLE_COUNT 8u
+
 /* Retirement record: first 32-bit word of each field, little-endian. */
 #define INC_RECORD_WORDS 30u
 #define INC_RECORD_BYTES 120u

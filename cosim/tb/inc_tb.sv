@@ -5,11 +5,17 @@
 `default_nettype none
 
 module inc_tb #(
-  parameter int DATA_W    = 512,
-  parameter int PORTS     = 32,
-  parameter int ENDPOINTS = 64,
-  parameter int PIPES     = 16,
-  parameter int POOL_KB   = 1024
+  parameter int DATA_W      = inc_build_pkg::DATA_W,
+  parameter int PORTS       = inc_build_pkg::PORTS,
+  parameter int ENDPOINTS   = inc_build_pkg::ENDPOINTS,
+  parameter int PIPES       = inc_build_pkg::PIPES,
+  parameter int POOL_KB     = inc_build_pkg::POOL_KB,
+  parameter int FAN_IN      = inc_build_pkg::FAN_IN,
+  parameter int MTU         = inc_build_pkg::MTU,
+  parameter int MODE2       = inc_build_pkg::MODE2,
+  parameter int MODE3       = inc_build_pkg::MODE3,
+  parameter int FLOAT       = inc_build_pkg::FLOAT,
+  parameter int CUT_THROUGH = inc_build_pkg::CUT_THROUGH
 ) (
   input  wire logic        clk,
   input  wire logic        rst,
@@ -76,11 +82,17 @@ module inc_tb #(
   );
 
   inc_engine #(
-    .DATA_W   (DATA_W),
-    .PORTS    (PORTS),
-    .ENDPOINTS(ENDPOINTS),
-    .PIPES    (PIPES),
-    .POOL_KB  (POOL_KB)
+    .DATA_W     (DATA_W),
+    .PORTS      (PORTS),
+    .ENDPOINTS  (ENDPOINTS),
+    .PIPES      (PIPES),
+    .POOL_KB    (POOL_KB),
+    .FAN_IN     (FAN_IN),
+    .MTU        (MTU),
+    .MODE2      (MODE2),
+    .MODE3      (MODE3),
+    .FLOAT      (FLOAT),
+    .CUT_THROUGH(CUT_THROUGH)
   ) u_engine (
     .clk                 (clk),
     .rst                 (rst),

@@ -14,6 +14,7 @@ const (
 	RegCapsLists       uint32 = 0x01c // Capabilities: lists
 	RegCtrl            uint32 = 0x020 // Control
 	RegTickClocks      uint32 = 0x024 // Clocks of a tick
+	RegCapsEngine      uint32 = 0x028 // Capabilities: engine
 	RegTableCmd        uint32 = 0x030 // Table command
 	RegTableStatus     uint32 = 0x034 // Table status
 	RegCntIndex        uint32 = 0x040 // Counter index
@@ -33,44 +34,46 @@ const (
 
 // Fields of the registers that have more than one, or less than 32 bits.
 var (
-	VersionMinor        = Field{"VERSION.minor", 0, 16}         // compatible additions
-	VersionMajor        = Field{"VERSION.major", 16, 16}        // incompatible changes
-	CapsDataDataW       = Field{"CAPS_DATA.data_w", 0, 16}      // bits of the data path, 64..4096
-	CapsDataPorts       = Field{"CAPS_DATA.ports", 16, 8}       // ports, 1..64
-	CapsDataMode2       = Field{"CAPS_DATA.mode2", 24, 1}       // Mode-II is built in
-	CapsDataMode3       = Field{"CAPS_DATA.mode3", 25, 1}       // Mode-III is built in
-	CapsDataFloat       = Field{"CAPS_DATA.float", 26, 1}       // floating point is built in
-	CapsTablesEndpoints = Field{"CAPS_TABLES.endpoints", 0, 16} // entries of ep_cfg, 1..4096
-	CapsTablesPipes     = Field{"CAPS_TABLES.pipes", 16, 16}    // entries of pipe_cfg, 1..256
-	CapsMemoryPoolKB    = Field{"CAPS_MEMORY.pool_kb", 0, 20}   // KiB of the payload pool
-	CapsMemoryMTULog2   = Field{"CAPS_MEMORY.mtu_log2", 24, 4}  // largest mtu_log2 of a pipe, 8..12
-	CapsListsOuts       = Field{"CAPS_LISTS.outs", 0, 16}       // entries of out_list, 1..4096
-	CapsListsCounters   = Field{"CAPS_LISTS.counters", 16, 16}  // counters behind CNT_INDEX
-	CtrlErrorClear      = Field{"CTRL.error_clear", 0, 1}       // 1 forgets the error in ERROR_FIRST, so that the next one is kept
-	TableCmdWrite       = Field{"TABLE_CMD.write", 0, 1}        // 1: write the entry; 0: read it
-	TableCmdTableID     = Field{"TABLE_CMD.table_id", 4, 4}     // table, in the order of inc.yaml: tables
-	TableCmdIndex       = Field{"TABLE_CMD.index", 16, 12}      // entry
-	TableStatusBusy     = Field{"TABLE_STATUS.busy", 0, 1}      // the command is not done yet; TABLE_DATA must not be written
-	TableStatusOverrun  = Field{"TABLE_STATUS.overrun", 1, 1}   // a command came while one was busy, and was not done; cleared by the next that is taken
-	TableStatusError    = Field{"TABLE_STATUS.error", 4, 2}     // why the command was refused (inc.yaml: table_errors); 0: done
-	CntIndexIndex       = Field{"CNT_INDEX.index", 0, 8}        // an index beyond the counters reads 0
-	CntHiValue          = Field{"CNT_HI.value", 0, 16}          // bits 47:32
-	IRQStatusPipeError  = Field{"IRQ_STATUS.pipe_error", 0, 1}  // a pipe went to error: PIPE_ERRORS, ERROR_FIRST
-	IRQStatusBindDone   = Field{"IRQ_STATUS.bind_done", 1, 1}   // a pipe finished binding
-	IRQStatusTableDone  = Field{"IRQ_STATUS.table_done", 2, 1}  // a table command is done
-	IRQEnablePipeError  = Field{"IRQ_ENABLE.pipe_error", 0, 1}  // enable pipe_error
-	IRQEnableBindDone   = Field{"IRQ_ENABLE.bind_done", 1, 1}   // enable bind_done
-	IRQEnableTableDone  = Field{"IRQ_ENABLE.table_done", 2, 1}  // enable table_done
-	ErrorFirstKind      = Field{"ERROR_FIRST.kind", 0, 8}       // kind of error (inc.yaml: error_kinds); 0: none
-	ErrorFirstPipeID    = Field{"ERROR_FIRST.pipe_id", 8, 8}    // pipe
-	ErrorFirstEndpoint  = Field{"ERROR_FIRST.endpoint", 16, 12} // endpoint at which it was seen
-	ErrorFirstValid     = Field{"ERROR_FIRST.valid", 31, 1}     // an error is kept
-	ErrorPSNPSN         = Field{"ERROR_PSN.psn", 0, 24}         // PSN
+	VersionMinor         = Field{"VERSION.minor", 0, 16}          // compatible additions
+	VersionMajor         = Field{"VERSION.major", 16, 16}         // incompatible changes
+	CapsDataDataW        = Field{"CAPS_DATA.data_w", 0, 16}       // bits of the data path, 64..4096
+	CapsDataPorts        = Field{"CAPS_DATA.ports", 16, 8}        // ports, 1..64
+	CapsDataMode2        = Field{"CAPS_DATA.mode2", 24, 1}        // Mode-II is built in
+	CapsDataMode3        = Field{"CAPS_DATA.mode3", 25, 1}        // Mode-III is built in
+	CapsDataFloat        = Field{"CAPS_DATA.float", 26, 1}        // floating point is built in
+	CapsTablesEndpoints  = Field{"CAPS_TABLES.endpoints", 0, 16}  // entries of ep_cfg, 1..4096
+	CapsTablesPipes      = Field{"CAPS_TABLES.pipes", 16, 16}     // entries of pipe_cfg, 1..256
+	CapsMemoryPoolKB     = Field{"CAPS_MEMORY.pool_kb", 0, 20}    // KiB of the payload pool
+	CapsMemoryMTULog2    = Field{"CAPS_MEMORY.mtu_log2", 24, 4}   // largest mtu_log2 of a pipe, 8..12
+	CapsListsOuts        = Field{"CAPS_LISTS.outs", 0, 16}        // entries of out_list, and of in_list, 1..4096
+	CapsListsCounters    = Field{"CAPS_LISTS.counters", 16, 16}   // counters behind CNT_INDEX
+	CtrlErrorClear       = Field{"CTRL.error_clear", 0, 1}        // 1 forgets the error in ERROR_FIRST, so that the next one is kept
+	CapsEngineFanIn      = Field{"CAPS_ENGINE.fan_in", 0, 7}      // most ins of a pipe, 2..64
+	CapsEngineCutThrough = Field{"CAPS_ENGINE.cut_through", 8, 1} // a result leaves while its last contribution arrives (cut-through)
+	TableCmdWrite        = Field{"TABLE_CMD.write", 0, 1}         // 1: write the entry; 0: read it
+	TableCmdTableID      = Field{"TABLE_CMD.table_id", 4, 4}      // table, in the order of inc.yaml: tables
+	TableCmdIndex        = Field{"TABLE_CMD.index", 16, 12}       // entry
+	TableStatusBusy      = Field{"TABLE_STATUS.busy", 0, 1}       // the command is not done yet; TABLE_DATA must not be written
+	TableStatusOverrun   = Field{"TABLE_STATUS.overrun", 1, 1}    // a command came while one was busy, and was not done; cleared by the next that is taken
+	TableStatusError     = Field{"TABLE_STATUS.error", 4, 2}      // why the command was refused (inc.yaml: table_errors); 0: done
+	CntIndexIndex        = Field{"CNT_INDEX.index", 0, 8}         // an index beyond the counters reads 0
+	CntHiValue           = Field{"CNT_HI.value", 0, 16}           // bits 47:32
+	IRQStatusPipeError   = Field{"IRQ_STATUS.pipe_error", 0, 1}   // a pipe went to error: PIPE_ERRORS, ERROR_FIRST
+	IRQStatusBindDone    = Field{"IRQ_STATUS.bind_done", 1, 1}    // a pipe finished binding
+	IRQStatusTableDone   = Field{"IRQ_STATUS.table_done", 2, 1}   // a table command is done
+	IRQEnablePipeError   = Field{"IRQ_ENABLE.pipe_error", 0, 1}   // enable pipe_error
+	IRQEnableBindDone    = Field{"IRQ_ENABLE.bind_done", 1, 1}    // enable bind_done
+	IRQEnableTableDone   = Field{"IRQ_ENABLE.table_done", 2, 1}   // enable table_done
+	ErrorFirstKind       = Field{"ERROR_FIRST.kind", 0, 8}        // kind of error (inc.yaml: error_kinds); 0: none
+	ErrorFirstPipeID     = Field{"ERROR_FIRST.pipe_id", 8, 8}     // pipe
+	ErrorFirstEndpoint   = Field{"ERROR_FIRST.endpoint", 16, 12}  // endpoint at which it was seen
+	ErrorFirstValid      = Field{"ERROR_FIRST.valid", 31, 1}      // an error is kept
+	ErrorPSNPSN          = Field{"ERROR_PSN.psn", 0, 24}          // PSN
 )
 
 // Constants of the register map.
 const (
 	IDValue  uint32 = 0x45504943 // what RegID reads
 	MapMajor uint32 = 0x1        // major number of the register map
-	MapMinor uint32 = 0x0        // minor number of the register map
+	MapMinor uint32 = 0x1        // minor number of the register map
 )

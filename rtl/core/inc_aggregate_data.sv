@@ -10,13 +10,14 @@
 // Hazard:        the same beat of a slot must not come again within 3 clocks: the pipe stage
 //                sees to it (asserted).
 // Reset:         the stages empty.
-// Parameters:    DATA_W 64..4096; DEPTH beats a bank.
+// Parameters:    DATA_W 64..4096; DEPTH beats a bank; FLOAT 0 or 1: left out or built in.
 // Source:        protocol.md 4, 11; microarchitecture.md "Commit order".
 `default_nettype none
 
 module inc_aggregate_data #(
   parameter int DATA_W = 512,
   parameter int DEPTH  = 2048,
+  parameter int FLOAT  = 0,
   parameter int ADDR_W = $clog2(DEPTH)
 ) (
   input  wire              clk,

@@ -10,16 +10,21 @@
 //                clock); read by the co-simulation from outside, left without load in synthesis.
 // Reset:         tables cleared in ENDPOINTS clocks, during which no frame is taken.
 // Parameters:    DATA_W 64..2048; ENDPOINTS 2..4096, PIPES 2..256, powers of two; POOL_KB payload
-//                pool, power of two (each of the two copies); FAN_IN 2..64.
+//                pool, power of two (each of the two copies); FAN_IN 2..64; MODE2, MODE3,
+//                FLOAT, CUT_THROUGH 0 or 1: left out or built in.
 // Source:        protocol.md 4, 6, 9.
 `default_nettype none
 
 module inc_core #(
-  parameter int DATA_W    = 512,
-  parameter int ENDPOINTS = 64,
-  parameter int PIPES     = 16,
-  parameter int POOL_KB   = 128,
-  parameter int FAN_IN    = 64
+  parameter int DATA_W      = inc_build_pkg::DATA_W,
+  parameter int ENDPOINTS   = inc_build_pkg::ENDPOINTS,
+  parameter int PIPES       = inc_build_pkg::PIPES,
+  parameter int POOL_KB     = inc_build_pkg::POOL_KB,
+  parameter int FAN_IN      = inc_build_pkg::FAN_IN,
+  parameter int MODE2       = inc_build_pkg::MODE2,
+  parameter int MODE3       = inc_build_pkg::MODE3,
+  parameter int FLOAT       = inc_build_pkg::FLOAT,
+  parameter int CUT_THROUGH = inc_build_pkg::CUT_THROUGH
 ) (
   input  wire                   clk,
   input  wire                   rst,
@@ -229,7 +234,7 @@ module inc_core #(
   assign stat_event = event_rx | event_tx;
 
   inc_pipe #(.DATA_W(DATA_W), .ENDPOINTS(ENDPOINTS), .PIPES(PIPES), .BLOCKS(BLOCKS),
-             .FAN_IN(FAN_IN)) u_pipe (
+             .FAN_IN(FAN_IN), .MODE2(MODE2), .MODE3(MODE3), .CUT_THROUGH(CUT_THROUGH)) u_pipe (
     .clk(clk), .rst(rst),
     .lk_valid(lk_valid), .lk_ready(lk_ready), .lk(lk), .lk_idle(lk_idle), .lk_hold(lk_hold),
     .pay_valid(s_pay_valid), .pay_ready(s_pay_ready), .pay_data(s_pay_data), .pay_last(s_pay_last),
@@ -335,7 +340,7 @@ module inc_core #(
     .m_pay_valid(m_pay_valid), .m_pay_ready(m_pay_ready), .m_pay_data(m_pay_data),
     .m_pay_last(m_pay_last));
 
-  inc_aggregate_data #(.DATA_W(DATA_W), .DEPTH(BEATS)) u_aggregate (
+  inc_aggregate_data #(.DATA_W(DATA_W), .DEPTH(BEATS), .FLOAT(FLOAT)) u_aggregate (
     .clk(clk), .rst(rst),
     .s_valid(agg_valid), .s_start(agg_start), .s_bank(agg_bank), .s_addr(agg_addr),
     .s_data(agg_data),
@@ -343,6 +348,7 @@ module inc_core #(
     .tx_rd_valid(tx_rd_valid), .tx_rd_data(tx_rd_data));
 
   initial begin
+    if (MODE2 == 0 && MODE3 == 0) $error("neither MODE2 nor MODE3 is built in");
     if ($bits(slot_meta) != inc_pkg::SLOT_META_W)
       $error("inc_pkg::SLOT_META_W is not $bits of slot_meta_t");
   end

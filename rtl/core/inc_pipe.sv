@@ -21,7 +21,8 @@
 //                a frame is inside.
 // Reset:         no pipe bound. Slots are unknown until bound (valid walk).
 // Parameters:    ENDPOINTS, PIPES powers of two; BLOCKS blocks of 256 bytes in the pool (power of
-//                two); FAN_IN 2..64 most ins of a pipe; DATA_W 64..2048.
+//                two); FAN_IN 2..64 most ins of a pipe; DATA_W 64..2048; MODE2, MODE3,
+//                CUT_THROUGH 0 or 1: left out or built in.
 // Source:        protocol.md 4, 6, 9; docs/architecture.md "Events of Mode-III".
 `default_nettype none
 
@@ -31,6 +32,9 @@ module inc_pipe #(
   parameter int PIPES     = 16,
   parameter int BLOCKS    = 512,
   parameter int FAN_IN    = 64,
+  parameter int MODE2     = 0,
+  parameter int MODE3     = 1,
+  parameter int CUT_THROUGH = 0,
   parameter int EP_W      = $clog2(ENDPOINTS),
   parameter int PIPE_W    = $clog2(PIPES),
   parameter int BLK_W     = $clog2(BLOCKS),

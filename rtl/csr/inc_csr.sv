@@ -262,6 +262,7 @@ module inc_csr (
         logic CAPS_LISTS;
         logic CTRL;
         logic TICK_CLOCKS;
+        logic CAPS_ENGINE;
         logic TABLE_CMD;
         logic TABLE_STATUS;
         logic CNT_INDEX;
@@ -323,6 +324,9 @@ module inc_csr (
         decoded_reg_strb.TICK_CLOCKS = cpuif_req_masked & (cpuif_addr == 12'h24);
         is_valid_addr |= cpuif_req_masked & (cpuif_addr == 12'h24);
         is_valid_rw |= cpuif_req_masked & (cpuif_addr == 12'h24);
+        decoded_reg_strb.CAPS_ENGINE = cpuif_req_masked & (cpuif_addr == 12'h28) & !cpuif_req_is_wr;
+        is_valid_addr |= cpuif_req_masked & (cpuif_addr == 12'h28);
+        is_valid_rw |= cpuif_req_masked & (cpuif_addr == 12'h28) & !cpuif_req_is_wr;
         decoded_reg_strb.TABLE_CMD = cpuif_req_masked & (cpuif_addr == 12'h30);
         is_valid_addr |= cpuif_req_masked & (cpuif_addr == 12'h30);
         is_valid_rw |= cpuif_req_masked & (cpuif_addr == 12'h30);
@@ -1173,7 +1177,7 @@ module inc_csr (
             readback_data_var[ad_hi(12'h0)][31:0] = 32'h45504943;
         end
         if(ad_low(rd_mux_addr) == ad_low(12'h4)) begin
-            readback_data_var[ad_hi(12'h4)][15:0] = 16'h0;
+            readback_data_var[ad_hi(12'h4)][15:0] = 16'h1;
             readback_data_var[ad_hi(12'h4)][31:16] = 16'h1;
         end
         if(ad_low(rd_mux_addr) == ad_low(12'h8)) begin
@@ -1203,6 +1207,10 @@ module inc_csr (
         end
         if(ad_low(rd_mux_addr) == ad_low(12'h24)) begin
             readback_data_var[ad_hi(12'h24)][31:0] = field_storage.TICK_CLOCKS.clocks.value;
+        end
+        if(ad_low(rd_mux_addr) == ad_low(12'h28)) begin
+            readback_data_var[ad_hi(12'h28)][6:0] = hwif_in.CAPS_ENGINE.fan_in.next;
+            readback_data_var[ad_hi(12'h28)][8] = hwif_in.CAPS_ENGINE.cut_through.next;
         end
         if(ad_low(rd_mux_addr) == ad_low(12'h30)) begin
             readback_data_var[ad_hi(12'h30)][0] = field_storage.TABLE_CMD.write.value;

@@ -11,22 +11,25 @@
 // Back-pressure: s_axil_* by its readies; answers (s_tbl_rsp_*, s_cnt_rsp_*) are always taken.
 // Reset:         synchronous; registers to the values of inc_csr.rdl, no command under way.
 // Parameters:    those of the engine, shown in CAPS_*: DATA_W 64..4096; PORTS 1..64; ENDPOINTS
-//                1..4096; PIPES 1..256; OUTS 1..4096 entries of out_list; POOL_KB 1..2^20-1;
-//                MTU 256..4096; MODE2, MODE3, FLOAT 0 or 1.
+//                1..4096; PIPES 1..256; OUTS 1..4096 entries of out_list, and of in_list;
+//                POOL_KB 1..2^20-1; FAN_IN 2..64; MTU 256..4096; MODE2, MODE3, FLOAT,
+//                CUT_THROUGH 0 or 1.
 // Source:        protocol.md 9 (tables, busy) and 12 (first cause, counters).
 `default_nettype none
 
 module inc_csr_block #(
-  parameter int DATA_W    = 512,
-  parameter int PORTS     = 8,
-  parameter int ENDPOINTS = 64,
-  parameter int PIPES     = 16,
-  parameter int OUTS      = 64,
-  parameter int POOL_KB   = 128,
-  parameter int MTU       = 4096,
-  parameter int MODE2     = 0,
-  parameter int MODE3     = 1,
-  parameter int FLOAT     = 0
+  parameter int DATA_W      = inc_build_pkg::DATA_W,
+  parameter int PORTS       = inc_build_pkg::PORTS,
+  parameter int ENDPOINTS   = inc_build_pkg::ENDPOINTS,
+  parameter int PIPES       = inc_build_pkg::PIPES,
+  parameter int OUTS        = ENDPOINTS,
+  parameter int POOL_KB     = inc_build_pkg::POOL_KB,
+  parameter int FAN_IN      = inc_build_pkg::FAN_IN,
+  parameter int MTU         = inc_build_pkg::MTU,
+  parameter int MODE2       = inc_build_pkg::MODE2,
+  parameter int MODE3       = inc_build_pkg::MODE3,
+  parameter int FLOAT       = inc_build_pkg::FLOAT,
+  parameter int CUT_THROUGH = inc_build_pkg::CUT_THROUGH
 ) (
   input  wire           clk,
   input  wire           rst,
@@ -266,6 +269,8 @@ module inc_csr_block #(
   assign hwif_in.CAPS_MEMORY.pool_kb.next   = 20'(POOL_KB);
   assign hwif_in.CAPS_MEMORY.mtu_log2.next  = 4'($clog2(MTU));
   assign hwif_in.CAPS_LISTS.outs.next       = 16'(OUTS);
+  assign hwif_in.CAPS_ENGINE.fan_in.next      = 7'(FAN_IN);
+  assign hwif_in.CAPS_ENGINE.cut_through.next = CUT_THROUGH != 0;
   assign hwif_in.CAPS_LISTS.counters.next   = 16'(inc_spec_pkg::COUNTER_COUNT);
 
   inc_csr u_regs (

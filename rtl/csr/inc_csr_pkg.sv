@@ -83,6 +83,19 @@ package inc_csr_pkg;
     } inc_csr__CAPS_LISTS__in_t;
 
     typedef struct {
+        logic [6:0] next;
+    } inc_csr__CAPS_ENGINE__fan_in__in_t;
+
+    typedef struct {
+        logic next;
+    } inc_csr__CAPS_ENGINE__cut_through__in_t;
+
+    typedef struct {
+        inc_csr__CAPS_ENGINE__fan_in__in_t fan_in;
+        inc_csr__CAPS_ENGINE__cut_through__in_t cut_through;
+    } inc_csr__CAPS_ENGINE__in_t;
+
+    typedef struct {
         logic next;
     } inc_csr__TABLE_STATUS__busy__in_t;
 
@@ -212,6 +225,7 @@ package inc_csr_pkg;
         inc_csr__CAPS_TABLES__in_t CAPS_TABLES;
         inc_csr__CAPS_MEMORY__in_t CAPS_MEMORY;
         inc_csr__CAPS_LISTS__in_t CAPS_LISTS;
+        inc_csr__CAPS_ENGINE__in_t CAPS_ENGINE;
         inc_csr__TABLE_STATUS__in_t TABLE_STATUS;
         inc_csr__CNT_LO__in_t CNT_LO;
         inc_csr__CNT_HI__in_t CNT_HI;

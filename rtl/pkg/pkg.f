@@ -1,3 +1,4 @@
 // Packages, in the order in which they use each other.
 inc_spec_pkg.sv
+inc_build_pkg.sv
 inc_pkg.sv

@@ -11,11 +11,17 @@
 `default_nettype none
 
 module inc_engine #(
-  parameter int DATA_W    = 512,
-  parameter int PORTS     = 32,
-  parameter int ENDPOINTS = 64,
-  parameter int PIPES     = 16,
-  parameter int POOL_KB   = 1024
+  parameter int DATA_W      = inc_build_pkg::DATA_W,
+  parameter int PORTS       = inc_build_pkg::PORTS,
+  parameter int ENDPOINTS   = inc_build_pkg::ENDPOINTS,
+  parameter int PIPES       = inc_build_pkg::PIPES,
+  parameter int POOL_KB     = inc_build_pkg::POOL_KB,
+  parameter int FAN_IN      = inc_build_pkg::FAN_IN,
+  parameter int MTU         = inc_build_pkg::MTU,
+  parameter int MODE2       = inc_build_pkg::MODE2,
+  parameter int MODE3       = inc_build_pkg::MODE3,
+  parameter int FLOAT       = inc_build_pkg::FLOAT,
+  parameter int CUT_THROUGH = inc_build_pkg::CUT_THROUGH
 ) (
   input  wire logic                clk,
   input  wire logic                rst,
@@ -93,7 +99,8 @@ module inc_engine #(
   assign irq = 1'b0;
 
   wire unused_ok = &{1'b0, s_axil_awprot, s_axil_arprot, s_axil_wstrb, s_axil_awaddr[1:0], s_axil_araddr[1:0],
-                     PORTS[0], ENDPOINTS[0], PIPES[0], POOL_KB[0]};
+                     PORTS[0], ENDPOINTS[0], PIPES[0], POOL_KB[0], FAN_IN[0], MTU[0], MODE2[0],
+                     MODE3[0], FLOAT[0], CUT_THROUGH[0]};
 
   assign s_axil_awready = s_axil_awvalid && s_axil_wvalid && !s_axil_bvalid;
   assign s_axil_wready  = s_axil_awready;

@@ -5,8 +5,10 @@
 //   csr_tb [SEED]      exit status 0: all right; 1: a difference, printed with seed and clock
 #include <array>
 #include <cinttypes>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <random>
 #include <string>
@@ -15,6 +17,7 @@
 
 #include "Vinc_csr_tb.h"
 #include "Vinc_csr_tb___024root.h"
+#include "inc_csr.h"
 #include "inc_spec.h"
 #include "verilated.h"
 
@@ -31,13 +34,14 @@ constexpr uint32_t kEndpoints = 64, kPipes = 40, kOuts = 100;  // of inc_csr_tb
 constexpr uint32_t kCounters = INC_COUNTER_COUNT;
 constexpr uint32_t kOkay = 0, kSlverr = 2;
 
-// Addresses of docs/registers.md.
+// Addresses, by the generated header that a C driver would use.
+#define AT(name) name = offsetof(inc_csr_t, name)
 constexpr uint32_t
-  ID = 0x00, VERSION = 0x04, SPEC_HASH = 0x08, SCRATCH = 0x0c, CAPS_DATA = 0x10, CAPS_TABLES = 0x14,
-  CAPS_MEMORY = 0x18, CAPS_LISTS = 0x1c, CTRL = 0x20, TICK_CLOCKS = 0x24, TABLE_CMD = 0x30,
-  TABLE_STATUS = 0x34, CNT_INDEX = 0x40, CNT_LO = 0x44, CNT_HI = 0x48, IRQ_STATUS = 0x50,
-  IRQ_ENABLE = 0x54, ERROR_FIRST = 0x60, ERROR_PSN = 0x64, ERROR_GOT = 0x68, ERROR_WANTED = 0x6c,
-  PIPE_ERRORS = 0x80, TABLE_DATA = 0x100;
+  AT(ID), AT(VERSION), AT(SPEC_HASH), AT(SCRATCH), AT(CAPS_DATA), AT(CAPS_TABLES), AT(CAPS_MEMORY),
+  AT(CAPS_LISTS), AT(CAPS_ENGINE), AT(CTRL), AT(TICK_CLOCKS), AT(TABLE_CMD), AT(TABLE_STATUS),
+  AT(CNT_INDEX), AT(CNT_LO), AT(CNT_HI), AT(IRQ_STATUS), AT(IRQ_ENABLE), AT(ERROR_FIRST),
+  AT(ERROR_PSN), AT(ERROR_GOT), AT(ERROR_WANTED), AT(PIPE_ERRORS), AT(TABLE_DATA);
+#undef AT
 
 class Bench {
  public:
@@ -233,12 +237,13 @@ class Bench {
 
 void identification(Bench& b) {
   b.want("ID", b.get(ID), 0x45504943);
-  b.want("VERSION", b.get(VERSION), 0x00010000);
+  b.want("VERSION", b.get(VERSION), 0x00010001);
   b.want("SPEC_HASH", b.get(SPEC_HASH), INC_SPEC_HASH);
   b.want("CAPS_DATA", b.get(CAPS_DATA), 256 | 5 << 16 | 1 << 25);
   b.want("CAPS_TABLES", b.get(CAPS_TABLES), kEndpoints | kPipes << 16);
   b.want("CAPS_MEMORY", b.get(CAPS_MEMORY), 128 | 10 << 24);
   b.want("CAPS_LISTS", b.get(CAPS_LISTS), kOuts | kCounters << 16);
+  b.want("CAPS_ENGINE", b.get(CAPS_ENGINE), 48 | 1 << 8);
   b.want("TICK_CLOCKS after reset", b.dut.cfg_tick_clocks, 1250);
   b.put(TICK_CLOCKS, 0x12345678);
   b.want("cfg_tick_clocks", b.dut.cfg_tick_clocks, 0x12345678);
@@ -247,7 +252,7 @@ void identification(Bench& b) {
 // Addresses without a register, and accesses that a register does not allow, are answered SLVERR.
 void refusals(Bench& b) {
   uint32_t data = 0;
-  for (uint32_t addr : {0x028u, 0x02cu, 0x038u, 0x04cu, 0x058u, 0x070u, 0x0a0u, 0x150u, 0x180u, 0xffcu}) {
+  for (uint32_t addr : {0x02cu, 0x038u, 0x04cu, 0x058u, 0x070u, 0x0a0u, 0x160u, 0x180u, 0xffcu}) {
     b.want("read of no register", b.read(addr, &data), kSlverr);
     b.want("write of no register", b.write(addr, 1), kSlverr);
   }
@@ -272,15 +277,16 @@ void scratch(Bench& b) {
 }
 
 void tables(Bench& b) {
-  const uint32_t entries[] = {kEndpoints, kPipes, kOuts, kEndpoints, kEndpoints, kPipes};
-  const bool read_only[] = {false, false, false, true, true, true};
+  const uint32_t entries[] = {kEndpoints, kPipes, kOuts, kEndpoints, kEndpoints, kPipes, kOuts, kPipes};
+  const bool read_only[] = {false, false, false, true, true, true, false, false};
+  static_assert(std::size(entries) == INC_TABLE_COUNT && std::size(read_only) == INC_TABLE_COUNT);
   std::map<std::pair<uint32_t, uint32_t>, Entry> mirror;
   b.tables.clear();
   Entry data{};
   for (int n = 0; n < 400; n++) {
     const bool write = b.below(2);
-    const uint32_t table = b.below(8);
-    const bool known = table < 6;
+    const uint32_t table = b.below(INC_TABLE_COUNT + 2);
+    const bool known = table < INC_TABLE_COUNT;
     const uint32_t limit = known ? entries[table] : 4096;
     // The edges of a table more often than chance would have it.
     const uint32_t index = b.below(4) == 0 ? limit - 1 + b.below(2) : b.below(limit);

@@ -65,10 +65,12 @@ module inc_csr_tb (
     .PIPES    (40),
     .OUTS     (100),
     .POOL_KB  (128),
+    .FAN_IN   (48),
     .MTU      (1024),
     .MODE2    (0),
     .MODE3    (1),
-    .FLOAT    (0)
+    .FLOAT    (0),
+    .CUT_THROUGH(1)
   ) u_block (
     .clk                (clk),
     .rst                (rst),
