@@ -46,11 +46,12 @@ demo: ## four ranks' gradients, as real RoCE frames, through the Verilog engine;
 	build/epic demo --out build/demo $(ARGS)
 
 .PHONY: bench
-bench: ## clocks per second of the co-simulation, bare and with every check
-	@scripts/setup sim
+bench: ## clocks per second of the co-simulation: bare, with every check, and of a cocotb bench without any
+	@scripts/setup sim test
 	@$(MAKE) --no-print-directory build/epic
 	scripts/build-sim 512
-	build/epic bench cosim --json $(ARGS)
+	scripts/cocotb-bench --data-w 512
+	build/epic bench cosim --cocotb scripts/cocotb-bench --json $(ARGS)
 
 .PHONY: mutants
 mutants: ## break the RTL in each way of rtl/mutants and see the regression catch it

@@ -192,6 +192,8 @@ checks, and prints the clocks per second of both and their ratio.`,
 	}
 	dataW(c, &o.DataW, &o.Sim)
 	c.Flags().Uint64Var(&o.Clocks, "clocks", 1_000_000, "about how many clocks to simulate")
+	c.Flags().StringVar(&o.Cocotb, "cocotb", "", "program that plays the traffic in a cocotb bench: scripts/cocotb-bench; without: no such run")
+	c.Flags().Float64Var(&o.MinCocotb, "min-cocotb", 0, "times the clocks per second of cocotb below which the bench fails, with status 1")
 	c.Flags().Float64Var(&o.MinRatio, "min-ratio", 0, "ratio below which the bench fails, with status 1")
 	c.Flags().Float64Var(&o.MinBusy, "min-busy", 0, "part of the clocks that must be busy, or the bench fails")
 	seedFlag(c, &o.Seed)

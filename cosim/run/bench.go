@@ -24,9 +24,13 @@ type BenchOptions struct {
 	Clocks   uint64    // about how many to simulate; 0: a million
 	Progress io.Writer // nil: silent
 
-	// MinRatio and MinBusy are what the ratio, and the part of the clocks that are busy, must reach: less is
+	// Cocotb is the program that plays the beginning of the traffic in a cocotb bench, without checks
+	// (scripts/cocotb-bench); empty: none.
+	Cocotb string
+
+	// MinCocotb is what checked by cocotb must reach. MinRatio and MinBusy are what the ratio, and the part of the clocks that are busy, must reach: less is
 	// an ErrDifference, with the report all the same.
-	MinRatio, MinBusy float64
+	MinRatio, MinBusy, MinCocotb float64
 }
 
 // benchRuns is how often each kind of run is done: what else a machine does can only slow one down.
@@ -84,6 +88,19 @@ func Bench(ctx context.Context, o BenchOptions) (*BenchReport, error) {
 		out.BareClocksPerS = max(out.BareClocksPerS, float64(clocks)/wall)
 	}
 	out.Ratio = out.CheckedClocksPerS / out.BareClocksPerS
+	if o.Cocotb != "" {
+		clocks, wall, err := benchCocotb(ctx, o.Cocotb, o.DataW, record, dir)
+		if err != nil {
+			return nil, err
+		}
+		say(o.Progress, "cocotb: %d clocks in %.2f s", clocks, wall)
+		out.CocotbClocksPerS = float64(clocks) / wall
+		out.CocotbRatio = out.CheckedClocksPerS / out.CocotbClocksPerS
+		if out.CocotbRatio < o.MinCocotb {
+			return out, fmt.Errorf("bench: %w: got %.1f times the clocks per second of cocotb, want at least %.1f",
+				ErrDifference, out.CocotbRatio, o.MinCocotb)
+		}
+	}
 	if out.Ratio < o.MinRatio || out.Busy < o.MinBusy {
 		return out, fmt.Errorf("bench: %w: got ratio %.2f and %.1f %% of the clocks busy, want at least %.2f and %.1f %%",
 			ErrDifference, out.Ratio, 100*out.Busy, o.MinRatio, 100*o.MinBusy)

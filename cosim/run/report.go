@@ -131,6 +131,8 @@ type BenchReport struct {
 	BareClocksPerS    float64 `json:"bare_clocks_per_s"`
 	CheckedClocksPerS float64 `json:"checked_clocks_per_s"`
 	Ratio             float64 `json:"ratio"`
+	CocotbClocksPerS  float64 `json:"cocotb_clocks_per_s,omitempty"` // 0: not asked for
+	CocotbRatio       float64 `json:"cocotb_ratio,omitempty"`        // checked by cocotb
 	Clocks            uint64  `json:"clocks"`
 	Busy              float64 `json:"busy"`    // part of the clocks with a beat on s_axis_rx or m_axis_tx
 	RxBusy            float64 `json:"rx_busy"` // on s_axis_rx
@@ -148,5 +150,9 @@ func (r *BenchReport) WriteText(w io.Writer) error {
 	fmt.Fprintf(t, "bare\t%.0f clocks/s\n", r.BareClocksPerS)
 	fmt.Fprintf(t, "checked\t%.0f clocks/s\n", r.CheckedClocksPerS)
 	fmt.Fprintf(t, "ratio\t%.2f\n", r.Ratio)
+	if r.CocotbClocksPerS > 0 {
+		fmt.Fprintf(t, "cocotb, no checks\t%.0f clocks/s\n", r.CocotbClocksPerS)
+		fmt.Fprintf(t, "checked by cocotb\t%.1f\n", r.CocotbRatio)
+	}
 	return t.Flush()
 }
