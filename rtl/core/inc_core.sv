@@ -6,8 +6,9 @@
 //                tbl_rsp_*).
 // Latency:       see docs/microarchitecture.md. Throughput: one payload beat per clock each way.
 // Back-pressure: the TX side never holds the RX side.
-// Retirement:    ret_tx_* and ret_rx_*: what was done, in commit order (tx before rx in one
-//                clock); read by the co-simulation from outside, left without load in synthesis.
+// Retirement:    ret_tx_*, ret_fw_*, ret_rx_*: what was done, in commit order (in one clock in
+//                this order); read by the co-simulation from outside, left without load in
+//                synthesis.
 // Reset:         tables cleared in ENDPOINTS clocks, during which no frame is taken.
 // Parameters:    DATA_W 64..2048; ENDPOINTS 2..4096, PIPES 2..256, powers of two; POOL_KB payload
 //                pool, power of two (each of the two copies); FAN_IN 2..64; MODE2, MODE3,
@@ -113,6 +114,7 @@ module inc_core #(
   wire t_is_ep   = t_id_q == inc_spec_pkg::TABLE_EP_CFG;
   wire t_is_pipe = t_id_q == inc_spec_pkg::TABLE_PIPE_CFG;
   wire t_is_out  = t_id_q == inc_spec_pkg::TABLE_OUT_LIST;
+  wire t_is_in   = t_id_q == inc_spec_pkg::TABLE_IN_LIST;
   wire t_go      = t_valid_q && tables_ready;
   assign tbl_ready     = !t_valid_q && !t_read_q && !t_rsp_q;
   assign tbl_rsp_valid = t_rsp_q;
@@ -219,6 +221,12 @@ module inc_core #(
   // An error of a contribution and one of an out in the same clock: the register block keeps
   // the contribution's, because it is what makes a sum wrong.
   wire [inc_spec_pkg::EVENT_COUNT-1:0] event_rx, event_tx;
+  wire         stat_forward;
+  logic [inc_spec_pkg::EVENT_COUNT-1:0] event_fw;
+  always_comb begin
+    event_fw = '0;
+    event_fw[inc_spec_pkg::EVENT_TX_FORWARD] = stat_forward;
+  end
   wire         frx_valid, ftx_valid;
   wire [7:0]   frx_kind, ftx_kind, frx_pipe;
   wire [11:0]  frx_ep, ftx_ep;
@@ -231,7 +239,7 @@ module inc_core #(
   assign fault_psn    = frx_valid ? frx_psn : ftx_psn;
   assign fault_got    = frx_valid ? frx_got : ftx_got;
   assign fault_wanted = frx_valid ? frx_wanted : ftx_wanted;
-  assign stat_event = event_rx | event_tx;
+  assign stat_event = event_rx | event_tx | event_fw;
 
   inc_pipe #(.DATA_W(DATA_W), .ENDPOINTS(ENDPOINTS), .PIPES(PIPES), .BLOCKS(BLOCKS),
              .FAN_IN(FAN_IN), .MODE2(MODE2), .MODE3(MODE3), .CUT_THROUGH(CUT_THROUGH)) u_pipe (
@@ -286,27 +294,58 @@ module inc_core #(
     .fault_got(ftx_got), .fault_wanted(ftx_wanted), .stat_event(event_tx),
     .ret_valid(ret_tx_valid), .ret_rec(ret_tx_rec));
 
-  // ------------------------------------------------------------------ sending: ACKs, results
+  // ------------------------------------------------------------------ Mode-II: what leaves
+  // Nothing decides to forward yet.
+  wire              fwd_valid = 1'b0;
+  wire              fwd_drain = 1'b0;
+  wire [BLK_W-1:0]  fwd_chk_block = '0;
+  inc_pkg::fwd_t    fwd;
+  wire              fwd_room, fwd_block_busy, fwd_drained;
+  assign fwd = '0;
+
+  wire              fj_valid, fj_ready;
+  inc_pkg::txjob_t  fj;
+  wire                   ret_fw_valid;
+  inc_spec_pkg::record_t ret_fw_rec;
+  inc_forward #(.ENDPOINTS(ENDPOINTS), .PIPES(PIPES), .BLOCKS(BLOCKS)) u_forward (
+    .clk(clk), .rst(rst),
+    .pipe_wr(t_fire && t_is_pipe), .pipe_index(t_index_q[PIPE_W-1:0]), .pipe_data(t_pipe),
+    .out_wr(t_fire && t_is_out), .in_wr(t_fire && t_is_in), .list_index(t_index_q[EP_W-1:0]),
+    .list_ep(t_out.endpoint),
+    .room(fwd_room), .cmd_valid(fwd_valid), .cmd(fwd), .chk_block(fwd_chk_block),
+    .block_busy(fwd_block_busy), .drain(fwd_drain), .drained(fwd_drained),
+    .job_valid(fj_valid), .job_ready(fj_ready), .job(fj), .job_number(job_number_q),
+    .job_granted(job_granted), .job_done(job_done),
+    .stat_forward(stat_forward), .ret_valid(ret_fw_valid), .ret_rec(ret_fw_rec));
+
+  // ------------------------------------------------------------------ sending: results, ACKs
+  // Results, ACKs and forwards in turn: who went last is last in the order.
   wire             jf_ready, jf_valid, j_ready;
   inc_pkg::txjob_t jf_in, j;
-  logic            turn_q;                       // 1: a result goes before an ACK
-  assign sj_ready    = jf_ready && (turn_q || !aj_valid);
-  assign aj_ready    = jf_ready && (!turn_q || !sj_valid);
+  logic [1:0]      turn_q;                       // first in the order: 0 result, 1 ACK, 2 forward
+  wire sj_first = turn_q == 2'd0;
+  wire aj_first = turn_q == 2'd1;
+  wire fj_first = turn_q == 2'd2;
+  assign sj_ready    = jf_ready && (sj_first || (!fj_valid && (fj_first || !aj_valid)));
+  assign aj_ready    = jf_ready && (aj_first || (!sj_valid && (sj_first || !fj_valid)));
+  assign fj_ready    = jf_ready && (fj_first || (!aj_valid && (aj_first || !sj_valid)));
   wire   sj_go       = sj_valid && sj_ready;
   wire   aj_go       = aj_valid && aj_ready;
-  assign job_granted = sj_go || aj_go;
-  assign jf_in       = sj_go ? sj : aj;
+  wire   fj_go       = fj_valid && fj_ready;
+  assign job_granted = sj_go || aj_go || fj_go;
+  assign jf_in       = sj_go ? sj : fj_go ? fj : aj;
 
   always_ff @(posedge clk) begin
-    if (sj_go) turn_q <= 1'b0;
-    if (aj_go) turn_q <= 1'b1;
+    if (sj_go) turn_q <= 2'd1;
+    if (aj_go) turn_q <= 2'd2;
+    if (fj_go) turn_q <= 2'd0;
     if (job_granted) job_number_q <= job_number_q + 32'd1;
     if (rst) begin
-      turn_q       <= 1'b0;
+      turn_q       <= 2'd0;
       job_number_q <= '0;
     end
 `ifdef INC_ASSERT
-    if (!rst) assert (!(sj_go && aj_go));
+    if (!rst) assert (32'(sj_go) + 32'(aj_go) + 32'(fj_go) <= 32'd1);
 `endif
   end
 
@@ -354,7 +393,7 @@ module inc_core #(
   end
 
   wire unused_ok = &{1'b0, jf_count, t_out, t_index_q, ret_rx_valid, ret_rx_rec, ret_tx_valid,
-                     ret_tx_rec};
+                     ret_tx_rec, ret_fw_valid, ret_fw_rec, fwd_room, fwd_block_busy, fwd_drained};
 
 endmodule
 

@@ -499,7 +499,7 @@ module inc_pipe #(
   wire [23:0] ao_psn = op_kind == inc_spec_pkg::ACK_KIND_ACK ? op_epsn - 24'd1 : op_epsn;
   always_comb begin
     job        = '0;
-    job.is_ack = 1'b1;
+    job.kind   = inc_pkg::TX_ACK;
     job.ep     = 12'(ao_ep);
     job.psn    = ao_psn;
     job.msn    = op_msn;

@@ -207,10 +207,12 @@ module inc_retransmission #(
 
   wire [23:0] slot_send = inc_pkg::slot_of(x_st_q.cursor, x_cfg_q.n_log2);
   always_comb begin
-    job        = '0;
-    job.ep     = 12'(x_ep_q);
-    job.psn    = x_st_q.cursor;
-    job.block  = x_cfg_q.base_block + 16'(slot_send << (x_cfg_q.mtu_log2 - 4'd8));
+    job         = '0;
+    job.kind    = inc_pkg::TX_DATA;
+    job.ack_req = 1'b1;
+    job.ep      = 12'(x_ep_q);
+    job.psn     = x_st_q.cursor;
+    job.block   = x_cfg_q.base_block + 16'(slot_send << (x_cfg_q.mtu_log2 - 4'd8));
   end
 
   // one tick more than asked: the current one is partly over, and early is forbidden

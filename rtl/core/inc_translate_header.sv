@@ -60,7 +60,7 @@ module inc_translate_header #(
   wire take            = s_job_valid && s_job_ready;
   assign ep_rd_en      = take;
   assign ep_rd_index   = s_job.ep[EP_W-1:0];
-  assign slot_rd_en    = take && !s_job.is_ack;
+  assign slot_rd_en    = take && s_job.kind == inc_pkg::TX_DATA;
   assign slot_rd_block = s_job.block[BLK_W-1:0];
 
   always_comb begin
@@ -81,16 +81,19 @@ module inc_translate_header #(
     hdr_d.dqpn       = ep.peer_qpn;
     hdr_d.psn        = job_q.psn;
     beats_d          = 16'd0;
-    if (job_q.is_ack) begin
+    if (job_q.kind == inc_pkg::TX_ACK) begin
       hdr_d.opcode   = inc_spec_pkg::OPCODE_ACKNOWLEDGE;
       hdr_d.has_aeth = 1'b1;
       hdr_d.syndrome = job_q.syndrome;
       hdr_d.msn      = job_q.msn;
+    end else if (job_q.kind == inc_pkg::TX_CNP) begin
+      hdr_d.opcode   = inc_spec_pkg::OPCODE_CNP;
+      hdr_d.is_cnp   = 1'b1;
     end else begin
       hdr_d.opcode   = slot_meta.opcode;
       hdr_d.se       = slot_meta.se;
       hdr_d.tos[1:0] = ep.tos[1:0] | {2{slot_meta.ce}};
-      hdr_d.ack_req  = 1'b1;
+      hdr_d.ack_req  = job_q.ack_req;
       hdr_d.has_imm  = slot_meta.has_imm;
       hdr_d.imm      = slot_meta.imm;
       hdr_d.plen     = 16'(slot_meta.plen);

@@ -108,13 +108,33 @@ package inc_pkg;
 
   // A frame the engine has decided to send: the rest is looked up when its turn comes.
   typedef struct packed {
-    logic         is_ack;
-    logic [11:0]  ep;
+    logic [1:0]   kind;       // TX_*
+    logic [11:0]  ep;         // where it leaves
     logic [23:0]  psn;
+    logic         ack_req;    // data frames
     logic [7:0]   syndrome;   // ACK frames
     logic [23:0]  msn;        // ACK frames
     logic [15:0]  block;      // data frames: first block of the slot
   } txjob_t;
+  localparam logic [1:0] TX_DATA = 2'd0; // opcode, payload and the rest from the slot
+  localparam logic [1:0] TX_ACK  = 2'd1;
+  localparam logic [1:0] TX_CNP  = 2'd2;
+
+  // What a Mode-II decision makes leave: one job per destination.
+  typedef struct packed {
+    logic [1:0]   kind;       // TX_*
+    logic [1:0]   dest;       // FWD_*
+    logic [11:0]  ep;         // FWD_EP: where it leaves
+    logic [7:0]   pipe;
+    logic [23:0]  psn;        // CNP: 0
+    logic         ack_req;    // data
+    logic [7:0]   syndrome;   // ACK
+    logic [23:0]  msn;        // ACK
+    logic [15:0]  block;      // data: first block of the slot
+  } fwd_t;
+  localparam logic [1:0] FWD_EP   = 2'd0; // one frame, at ep
+  localparam logic [1:0] FWD_OUTS = 2'd1; // one at every out of the pipe, in the order of out_list
+  localparam logic [1:0] FWD_INS  = 2'd2; // one at every in, in the order of in_list
 
   // Bytes of an element minus one: the low bits that a payload length must have clear.
   function automatic logic [2:0] lane_mask(input logic [3:0] dtype);

@@ -335,8 +335,8 @@ func (g *receiver) take(events []Event) {
 				g.r.fail(ev, "an ACK was sent and there is no record of it")
 			}
 			pkt := g.job.Packet
-			require.Equal(g.t, []uint64{1, uint64(g.index[g.job.Endpoint]), uint64(pkt.PSN), uint64(pkt.Syndrome), uint64(pkt.MSN)},
-				[]uint64{ev.Get("is_ack"), ev.Get("ep"), ev.Get("psn"), ev.Get("syndrome"), ev.Get("msn")}, "clock %d: ACK sent", ev.Clock)
+			require.Equal(g.t, []uint64{txACK, uint64(g.index[g.job.Endpoint]), uint64(pkt.PSN), uint64(pkt.Syndrome), uint64(pkt.MSN)},
+				[]uint64{ev.Get("kind"), ev.Get("ep"), ev.Get("psn"), ev.Get("syndrome"), ev.Get("msn")}, "clock %d: ACK sent", ev.Clock)
 			g.job = nil
 		}
 		if n+1 == len(events) || events[n+1].Clock != ev.Clock {

@@ -27,6 +27,13 @@ func (r *run) txHeader(port int, p *roce.Packet) Token {
 	return t
 }
 
+// Kinds of a job (inc_pkg TX_*).
+const (
+	txData = iota
+	txACK
+	txCNP
+)
+
 // TestTranslateHeader turns jobs into the headers of golden's frames: results of every opcode and ACKs of every kind.
 func TestTranslateHeader(t *testing.T) {
 	streams := map[int]string{0: "txhdr_t", 1: "read_desc_t", 8: "txjob_t", 9: "ep_write_t", 10: "slot_write_t"}
@@ -76,9 +83,9 @@ func TestTranslateHeader(t *testing.T) {
 				job := r.New(8).Set("ep", uint64(tables.EndpointIndex(o.Endpoint))).Set("psn", uint64(o.Packet.PSN))
 				w := want{header: r.txHeader(o.Port, o.Packet), read: r.New(1)}
 				if o.Packet.HasAETH() {
-					job.Set("is_ack", 1).Set("syndrome", uint64(o.Packet.Syndrome)).Set("msn", uint64(o.Packet.MSN))
+					job.Set("kind", txACK).Set("syndrome", uint64(o.Packet.Syndrome)).Set("msn", uint64(o.Packet.MSN))
 				} else {
-					job.Set("block", uint64(block))
+					job.SetBool("ack_req", o.Packet.AckReq).Set("block", uint64(block))
 					w.payload = true
 					w.read.Set("bank", uint64(flips[block])).Set("addr", uint64(block*spec.BlockBytes/r.beatBytes())).
 						Set("beats", uint64((len(o.Packet.Payload)+r.beatBytes()-1)/r.beatBytes()))
