@@ -25,6 +25,7 @@ const (
 	MaxPSNBits   = psn.Bits
 	MinSlots     = 2
 	MaxSlots     = 1 << 22 // protocol.md 1
+	MaxWindow    = 1 << 22 // packets that one control signal opens: protocol.md 10
 )
 
 // Config describes one engine: its endpoints, its pipes and which variant of the protocol it follows.
@@ -54,6 +55,11 @@ type Variant struct {
 	// SparseAckReq sets AckReq only at least every N/4 packets, on every Last/Only and on every
 	// resend, instead of on every packet (protocol.md 3).
 	SparseAckReq bool
+	// Mode2AnyTag lets a Mode-II slot start on any difference of its tag, with no window around C. It is
+	// wrong: late packets take the slots of those that are needed (protocol.md 5). So is the next.
+	Mode2AnyTag bool
+	// MinAckOnAdvance forwards a Broadcast's ACK only when the minimum moves: one lost ACK kills the QP.
+	MinAckOnAdvance bool
 }
 
 // Endpoint is one end of an edge: the local and the peer's addresses, and the pipes behind it.
@@ -92,7 +98,7 @@ type Rewrite struct {
 // Pipe is the unit of aggregation and replication.
 type Pipe struct {
 	Name       string
-	Mode       int // protocol mode; 3 is the only one this engine implements
+	Mode       int // protocol mode, 2 or 3
 	Op         spec.Op
 	DType      spec.DType
 	Ins        []int // endpoint indices, 1..64, in the order of their bits
@@ -252,14 +258,14 @@ func (c Config) checkPipe(i, psnBits int) []error {
 		}
 	}
 
-	if p.Mode != 3 {
-		bad("mode: got %d, want 3", p.Mode)
+	if p.Mode != 2 && p.Mode != 3 {
+		bad("mode: got %d, want 2 or 3", p.Mode)
 	}
 	largest := min(MaxSlots, 1<<(psnBits-2))
 	if p.N < MinSlots || p.N > largest || bits.OnesCount(uint(max(p.N, 0))) != 1 {
 		bad("slots: got %d, want a power of two in %d..%d (psn mod N must be continuous where the PSN wraps)",
 			p.N, MinSlots, largest)
-	} else {
+	} else if p.Mode == 3 {
 		inRange("ack every", p.AckEvery, 1, max(1, p.N/4))
 	}
 	if !roce.ValidMTU(p.MTU) {
@@ -270,14 +276,33 @@ func (c Config) checkPipe(i, psnBits int) []error {
 	}
 	inRange("fan-in", len(p.Ins), 1, MaxFan)
 	inRange("fan-out", len(p.Outs), 1, MaxFan)
-	inRange("RNR timer code", p.RNRCode, 0, 31)
-	inRange("retries", p.Retries, 0, 15)
-	inRange("back-off limit", p.BackoffMax, 0, 7)
-	inRange("timeout in ticks", p.Timeout, 1, 1<<20-1)
+	if p.Mode == 3 { // Mode-II answers nothing and keeps no time
+		inRange("RNR timer code", p.RNRCode, 0, 31)
+		inRange("retries", p.Retries, 0, 15)
+		inRange("back-off limit", p.BackoffMax, 0, 7)
+		inRange("timeout in ticks", p.Timeout, 1, 1<<20-1)
+	}
 	inRange("base block", p.Base, 0, 1<<16-1)
 	if c.Blocks > 0 && p.Base+p.Blocks() > c.Blocks {
 		bad("blocks %d..%d exceed the pool of %d", p.Base, p.Base+p.Blocks()-1, c.Blocks)
 	}
+	if p.AckRule > spec.AckRuleMinimum {
+		bad("ACK rule: got %v, want %v, %v or %v", p.AckRule, spec.AckRuleReflect, spec.AckRuleReplicate, spec.AckRuleMinimum)
+	}
+	if p.Mode == 2 && p.AckRule == spec.AckRuleMinimum && len(p.Ins) != 1 {
+		bad("ACK rule %v: got %d ins, want 1: a minimum has one to go to", p.AckRule, len(p.Ins))
+	}
+	if p.Unpinned {
+		if p.Coll > spec.CollTypeBarrier {
+			bad("collective: got %v, want %v..%v", p.Coll, spec.CollTypeAllreduce, spec.CollTypeBarrier)
+		}
+		most := 0
+		if p.Coll == spec.CollTypeReduce || p.Coll == spec.CollTypeBroadcast {
+			most = 1<<16 - 1
+		}
+		inRange("root of "+p.Coll.String(), p.Root, 0, most)
+	}
+	errs = append(errs, c.checkRewrites(i)...)
 	errs = append(errs, c.checkMembers(i, "in", p.Ins, func(ep Endpoint) int { return ep.InPipe })...)
 	errs = append(errs, c.checkMembers(i, "out", p.Outs, func(ep Endpoint) int { return ep.OutPipe })...)
 	return errs
@@ -302,6 +327,24 @@ func (c Config) checkMembers(pipe int, role string, members []int, of func(Endpo
 		if ep.PSN0 != c.Pipes[pipe].PSN0 {
 			errs = append(errs, fmt.Errorf("starts at psn %#x, but its %s %s at %#x",
 				uint32(c.Pipes[pipe].PSN0), role, c.endpointName(m), uint32(ep.PSN0)))
+		}
+	}
+	return errs
+}
+
+// checkRewrites: what an in takes, every out can send.
+func (c Config) checkRewrites(pipe int) []error {
+	var errs []error
+	has := func(i int) bool { return i >= 0 && i < len(c.Endpoints) && c.Endpoints[i].Rewrite != nil }
+	p := c.Pipes[pipe]
+	in := slices.IndexFunc(p.Ins, has)
+	if in < 0 {
+		return nil
+	}
+	for _, o := range p.Outs {
+		if o >= 0 && o < len(c.Endpoints) && !has(o) {
+			errs = append(errs, fmt.Errorf("%s takes RDMA WRITEs, but %s has no rewrite to send them with",
+				c.endpointName(p.Ins[in]), c.endpointName(o)))
 		}
 	}
 	return errs
@@ -346,6 +389,10 @@ func (c Config) clone() Config {
 		if ep.VLAN != nil {
 			tci := *ep.VLAN
 			c.Endpoints[i].VLAN = &tci
+		}
+		if ep.Rewrite != nil {
+			w := *ep.Rewrite
+			c.Endpoints[i].Rewrite = &w
 		}
 	}
 	c.Pipes = append([]Pipe(nil), c.Pipes...)

@@ -41,7 +41,19 @@ func TestValidate(t *testing.T) {
 		{"no such endpoint", func(c *Config) { c.Pipes[0].Outs = []int{0, 1, 2} }, "pipe 0 (root): out endpoint: got 2, want 0..1"},
 		{"fan-in 0", func(c *Config) { c.Pipes[0].Ins = nil }, "pipe 0 (root): fan-in: got 0, want 1..64"},
 		{"fan-out 0", func(c *Config) { c.Pipes[0].Outs = nil }, "pipe 0 (root): fan-out: got 0, want 1..64"},
-		{"mode", func(c *Config) { c.Pipes[0].Mode = 2 }, "pipe 0 (root): mode: got 2, want 3"},
+		{"mode", func(c *Config) { c.Pipes[0].Mode = 1 }, "pipe 0 (root): mode: got 1, want 2 or 3"},
+		{"ACK rule", func(c *Config) { c.Pipes[0].AckRule = 3 }, "pipe 0 (root): ACK rule: got ack rule(3), want reflect, replicate or minimum"},
+		{"minimum of a sum", func(c *Config) {
+			c.Pipes[0].Mode, c.Pipes[0].AckRule = 2, spec.AckRuleMinimum
+		}, "pipe 0 (root): ACK rule minimum: got 2 ins, want 1"},
+		{"collective", func(c *Config) { c.Pipes[0].Unpinned, c.Pipes[0].Coll = true, 4 }, "collective: got collective(4), want allreduce..barrier"},
+		{"root of none", func(c *Config) { c.Pipes[0].Unpinned, c.Pipes[0].Root = true, 1 }, "root of allreduce: got 1, want 0..0"},
+		{"root", func(c *Config) {
+			c.Pipes[0].Unpinned, c.Pipes[0].Coll, c.Pipes[0].Root = true, spec.CollTypeReduce, 1<<16
+		}, "root of reduce: got 65536, want 0..65535"},
+		{"rewrite", func(c *Config) {
+			c.Endpoints[0].Rewrite = &Rewrite{}
+		}, "pipe 0 (root): endpoint 0 takes RDMA WRITEs, but endpoint 1 has no rewrite to send them with"},
 		{"slots", func(c *Config) { c.Pipes[0].N = 6 }, "pipe 0 (root): slots: got 6, want a power of two in 2..4194304"},
 		{"slots 1", func(c *Config) { c.Pipes[0].N = 1 }, "slots: got 1"},
 		{"slots too many", func(c *Config) { c.Pipes[0].N = 1 << 23 }, "slots: got 8388608"},

@@ -13,6 +13,7 @@ import (
 // Event is one thing that happens to an engine. Which fields count depends on Cause:
 //
 //	frame (spec.CauseDrop)   Port, Packet, Verdict
+//	forward                  none: the oldest that waits leaves
 //	advance, ack_out         Endpoint (of an in)
 //	send, resend,
 //	timer, rnr_expiry        Endpoint (of an out)
@@ -20,13 +21,15 @@ import (
 //	bind_done                Pipe
 //	recycle                  Pipe, PSN
 //	bind_step                Pipe, Slot
-//	table_write              Endpoint or Pipe, the other None; Remove, NewEndpoint, NewPipe
+//	table_write              Endpoint or Pipe, the other None; Remove, NewEndpoint, NewPipe, Quiesce, Unquiesce
 type Event struct {
 	Cause spec.Cause // of a frame: spec.CauseDrop, the engine finds out which it is
 
-	Port    int          // ingress port of a frame
-	Packet  *roce.Packet // decoded frame; the engine keeps nothing of it. nil if it did not decode
-	Verdict spec.Verdict // wire-stage verdict of the frame; ok if Packet is to be looked at
+	Port   int          // ingress port of a frame
+	Packet *roce.Packet // decoded frame; the engine keeps nothing of it. nil if it did not decode
+	// Verdict is the wire stage's of a frame, ok if Packet is to be looked at; or tx_full: Packet is to be
+	// refused because what it would make leave has no room.
+	Verdict spec.Verdict
 
 	Endpoint, Pipe int
 	PSN            psn.PSN // recycle: the new psnStart
@@ -37,6 +40,8 @@ type Event struct {
 	Remove      bool // the entry becomes invalid; endpoints only
 	NewEndpoint *Endpoint
 	NewPipe     *Pipe
+	// These write the pipe's quiesced bit (table pipe_ctl), to 1 and to 0, and nothing else.
+	Quiesce, Unquiesce bool
 }
 
 // String names the event and the fields that count, for messages.
@@ -52,6 +57,8 @@ func (ev Event) String() string {
 		return fmt.Sprintf("bind_step(pipe %d, slot %d)", ev.Pipe, ev.Slot)
 	case spec.CauseTableWrite:
 		return fmt.Sprintf("table_write(endpoint %d, pipe %d)", ev.Endpoint, ev.Pipe)
+	case spec.CauseForward:
+		return "forward"
 	}
 	return fmt.Sprintf("%v(pipe %d)", ev.Cause, ev.Pipe)
 }
@@ -118,16 +125,22 @@ type endpointState struct {
 	in    inState
 	out   outState
 	fatal uint8 // syndrome of the fatal NAK that put it in error, 0 if none did
+	least leastState
 }
 
 // meta is what a slot remembers of its contributions beside the payload.
 type meta struct {
-	opcode spec.Opcode
-	plen   int
-	imm    uint32 // 0 if the opcode has none
-	se     bool   // OR over the contributions, like the two below
-	ce     bool
-	ackReq bool
+	opcode    spec.Opcode
+	plen      int
+	imm       uint32 // 0 if the opcode has none
+	offset    uint64 // RETH: VA less inVA; 0 if the opcode has none, like the next
+	dmaLength uint32 // RETH
+	se        bool   // OR over the contributions, like the two below
+	ce        bool
+	ackReq    bool
+	control   bool // a control signal: compared, not added
+	op        spec.Op
+	dtype     spec.DType
 }
 
 // slot is one place of the aggregation buffer. Once it is complete its payload is not written again:
@@ -139,6 +152,7 @@ type slot struct {
 	degree  int    // how many: the ones in bitmap
 	meta    meta
 	payload []byte
+	copies  [][]byte // of a reproducible pipe, by in-index, until the slot is complete; each written once
 }
 
 type pipeState struct {
@@ -146,10 +160,12 @@ type pipeState struct {
 	binding  bool
 	bindNext int // next slot to clear while binding
 	psnStart psn.PSN
-	nextSend psn.PSN
-	failed   bool // pipe_error
+	nextSend psn.PSN // Mode-II: C, 1 + the highest psn completed
+	failed   bool    // pipe_error
 	fault    Fault
 	slots    []slot
+	quiesced bool
+	window   window
 }
 
 // Fault is the first cause of a pipe's error, for whoever has to repair it.
@@ -167,7 +183,8 @@ type Engine struct {
 	byQPN     map[uint32]int // looked up by key only
 	endpoints []endpointState
 	pipes     []pipeState
-	step, run []Output // reused by Step and Run
+	forwards  []forward // of Mode-II pipes, the oldest first
+	step, run []Output  // reused by Step and Run
 }
 
 // New returns an engine as it is after power-up: it has the entries of cfg at hand, but none is
@@ -177,7 +194,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	for i, p := range cfg.Pipes {
-		if err := reduce.Supported(p.DType, p.Op); err != nil && len(p.Ins) > 1 {
+		if err := reduce.Supported(p.DType, p.Op); err != nil && len(p.Ins) > 1 && !p.Unpinned {
 			return nil, fmt.Errorf("engine %q: %s: %w", cfg.Name, cfg.pipeName(i), err)
 		}
 	}
@@ -223,10 +240,14 @@ func (e *Engine) Config() Config { return e.cfg }
 // Fault returns the first cause of a pipe's error.
 func (e *Engine) Fault(pipe int) Fault { return e.pipes[pipe].fault }
 
-// Drained says that a pipe holds nothing that anyone waits for: it may be written again
-// (protocol.md 9: nextSend == psnStart and every ePSN == nextSend).
+// Drained says that a pipe holds nothing that anyone waits for, so that it may be written again
+// (protocol.md 9). Mode-III: nextSend == psnStart and every ePSN == nextSend. Mode-II: it is quiesced and
+// no started slot is incomplete.
 func (e *Engine) Drained(pipe int) bool {
 	p := &e.pipes[pipe]
+	if e.cfg.Pipes[pipe].Mode == 2 {
+		return p.quiesced && e.incomplete(pipe) == 0
+	}
 	if p.psnStart != p.nextSend {
 		return false
 	}
@@ -255,6 +276,8 @@ func (e *Engine) Step(ev Event) []Output {
 		e.send(ev.Endpoint)
 	case spec.CauseAckOut:
 		e.ackOut(ev.Endpoint)
+	case spec.CauseForward:
+		e.forward()
 	case spec.CauseTimer:
 		e.timer(ev.Endpoint)
 	case spec.CauseRNRExpiry:
@@ -285,8 +308,8 @@ func (e *Engine) Run(ev Event) []Output {
 }
 
 // Enabled lists the internal events that may happen now, in a fixed order: pipes (binding, error,
-// release, recycle), then advance, then send or resend, then ack_out, each by index. Timers and table
-// writes are not among them; recycle is there once a pipe, to the furthest.
+// release, recycle), then advance, then send or resend, then ack_out, each by index, then forward. Timers
+// and table writes are not among them; recycle is there once a pipe, to the furthest.
 func (e *Engine) Enabled() []Event {
 	var evs []Event
 	for ev := range e.enabled() {
@@ -323,6 +346,9 @@ func (e *Engine) enabled() iter.Seq[Event] {
 			if e.canAckOut(i) && !yield(Event{Cause: spec.CauseAckOut, Endpoint: i}) {
 				return
 			}
+		}
+		if len(e.forwards) > 0 {
+			yield(Event{Cause: spec.CauseForward})
 		}
 	}
 }
@@ -363,6 +389,14 @@ func (e *Engine) legal(ev Event) error {
 		}
 		if ev.Verdict == spec.VerdictOk && ev.Packet == nil {
 			return fmt.Errorf("got verdict %v without a packet", ev.Verdict)
+		}
+		if ev.Verdict == spec.VerdictTxFull {
+			return e.legalRefusal(ev)
+		}
+		return nil
+	case spec.CauseForward:
+		if len(e.forwards) == 0 {
+			return fmt.Errorf("nothing waits to be forwarded")
 		}
 		return nil
 	case spec.CauseTableWrite:
@@ -461,8 +495,10 @@ func (e *Engine) attached(i, p int) int {
 	return p
 }
 
-// running says that a pipe is written and bound, so that its internal events may happen.
-func (e *Engine) running(p int) bool { return p != None && e.pipes[p].valid && !e.pipes[p].binding }
+// running says that a Mode-III pipe is written and bound, so that its internal events may happen.
+func (e *Engine) running(p int) bool {
+	return p != None && e.cfg.Pipes[p].Mode == 3 && e.pipes[p].valid && !e.pipes[p].binding
+}
 
 // slotAt returns the slot of psn in pipe p, and whether it belongs to psn (protocol.md 4).
 func (e *Engine) slotAt(p int, psn psn.PSN) (*slot, bool) {
@@ -506,6 +542,10 @@ func (e *Engine) retireTx(i int) {
 	r.TimerArmed = bit(out.timerArmed)
 	r.RNRWait = bit(out.rnrWait)
 	r.EpError = bit(out.failed)
+	if p := e.cfg.Endpoints[i].OutPipe; p != None && e.cfg.Pipes[p].Mode == 2 {
+		least := &e.endpoints[i].least
+		r.Cursor, r.SentMax, r.RNRWait = least.msn, uint32(least.nakPSN), bit(least.nakPending)
+	}
 }
 
 func (e *Engine) retirePipe(p int) {
@@ -514,6 +554,9 @@ func (e *Engine) retirePipe(p int) {
 	r.PSNStart = uint32(st.psnStart)
 	r.NextSend = uint32(st.nextSend)
 	r.PipeError = bit(st.failed)
+	if e.cfg.Pipes[p].Unpinned {
+		r.ControlPSN = uint32(st.window.control)
+	}
 }
 
 func (e *Engine) retireSlot(s *slot) {

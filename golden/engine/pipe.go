@@ -155,10 +155,19 @@ func (e *Engine) legalWrite(ev Event) error {
 		return fmt.Errorf("got pipe %d, want 0..%d", ev.Pipe, len(e.pipes)-1)
 	}
 	st := &e.pipes[ev.Pipe]
+	if ev.Quiesce || ev.Unquiesce {
+		if ev.Quiesce && ev.Unquiesce || ev.NewPipe != nil {
+			return fmt.Errorf("want one of quiesce, unquiesce and a new entry")
+		}
+		return nil
+	}
 	if st.binding {
 		return fmt.Errorf("busy: binding, %d of %d slots cleared", st.bindNext, len(st.slots))
 	}
 	if st.valid && !st.failed && !e.Drained(ev.Pipe) {
+		if e.cfg.Pipes[ev.Pipe].Mode == 2 {
+			return fmt.Errorf("busy: not drained, quiesced %v, %d slots incomplete", st.quiesced, e.incomplete(ev.Pipe))
+		}
 		return fmt.Errorf("busy: not drained, psnStart %v, nextSend %v", st.psnStart, st.nextSend)
 	}
 	if ev.NewPipe != nil {
@@ -186,11 +195,22 @@ func (e *Engine) legalConfig(change func(*Config)) error {
 // be taken for a position in the new sequence: remove the endpoints, write the pipe, let it bind,
 // write the endpoints.
 func (e *Engine) tableWrite(ev Event) {
-	if ev.Endpoint != None {
+	switch {
+	case ev.Endpoint != None:
 		e.writeEndpoint(ev)
-	} else {
+	case ev.Quiesce || ev.Unquiesce:
+		e.writeQuiesced(ev.Pipe, ev.Quiesce)
+	default:
 		e.writePipe(ev)
 	}
+}
+
+// writeQuiesced: the manager knows whether every rank has had its send completions (protocol.md 9).
+func (e *Engine) writeQuiesced(p int, quiesced bool) {
+	e.pipes[p].quiesced = quiesced
+	e.record().PipeID = uint32(p)
+	e.record().Slot, e.record().PSN = uint32(spec.TablePipeCtl), bit(quiesced)
+	e.retirePipe(p)
 }
 
 func (e *Engine) writeEndpoint(ev Event) {
@@ -208,6 +228,7 @@ func (e *Engine) writeEndpoint(ev Event) {
 		valid: !ev.Remove,
 		in:    inState{ePSN: psn0},
 		out:   outState{lastAcked: last, cursor: psn0, sentMax: last},
+		least: leastState{msn: uint32(psn0), nakPSN: last},
 	}
 	e.record().Endpoint = uint32(i)
 	e.retireRx(i)
@@ -227,6 +248,10 @@ func (e *Engine) writePipe(ev Event) {
 		psnStart: cfg.PSN0,
 		nextSend: cfg.PSN0,
 		slots:    make([]slot, cfg.N),
+		window:   window{start: cfg.PSN0, control: cfg.PSN0, op: cfg.Op, dtype: cfg.DType},
+	}
+	if cfg.Mode == 2 {
+		e.pipes[p].psnStart = 0 // it has none
 	}
 	e.record().PipeID = uint32(p)
 	e.retirePipe(p)

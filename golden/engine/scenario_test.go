@@ -92,6 +92,8 @@ func (s *scenario) do(command string, want []line) error {
 		return nil
 	case "pipe":
 		return s.addPipe(words[1], words[2:])
+	case "rewrite":
+		return s.addRewrite(words[1], words[2:])
 	}
 	if s.e == nil {
 		if err := s.start(); err != nil {
@@ -124,11 +126,19 @@ func (s *scenario) do(command string, want []line) error {
 			}
 		}
 		return nil
+	case "drained":
+		if got, w := fmt.Sprint(s.e.Drained(s.pipe(words[1]))), words[2]; got != w {
+			return fmt.Errorf("got drained %s, want %s", got, w)
+		}
+		return nil
 	case "fault":
 		f := s.e.Fault(s.pipe(words[1]))
 		got := fmt.Sprintf("%v", f.Kind)
 		if f.Kind != spec.ErrorKindNone {
 			got = fmt.Sprintf("%v %s psn=%x got=%d wanted=%d", f.Kind, s.names[f.Endpoint], uint32(f.PSN), f.Got, f.Wanted)
+			if f.Got > 1<<16 || f.Wanted > 1<<16 {
+				got = fmt.Sprintf("%v %s psn=%x got=%#x wanted=%#x", f.Kind, s.names[f.Endpoint], uint32(f.PSN), f.Got, f.Wanted)
+			}
 		}
 		if w := strings.Join(words[2:], " "); got != w {
 			return fmt.Errorf("got fault %q, want %q", got, w)
@@ -187,6 +197,27 @@ func (s *scenario) addPipe(name string, words []string) error {
 			p.Timeout, err = strconv.Atoi(v)
 		case "psn0":
 			p.PSN0, err = parsePSN(v)
+		case "mode":
+			p.Mode, err = strconv.Atoi(v)
+		case "op":
+			p.Op, err = spec.ParseOp(v)
+		case "dtype":
+			p.DType, err = spec.ParseDType(v)
+		case "rule":
+			p.AckRule, err = spec.ParseAckRule(v)
+		case "replay_all":
+			p.ReplayAll = true
+		case "reproducible":
+			p.Reproducible = true
+		case "unpinned":
+			p.Unpinned = true
+			p.Coll, err = spec.ParseCollType(v)
+		case "root":
+			p.Root, err = strconv.Atoi(v)
+		case "leaves":
+			for _, n := range strings.Split(v, ",") {
+				s.cfg.Endpoints[s.endpoint(n)].Leaf = true
+			}
 		case "ins":
 			for i, n := range strings.Split(v, ",") {
 				ep := s.endpoint(n)
@@ -210,6 +241,30 @@ func (s *scenario) addPipe(name string, words []string) error {
 	for _, m := range append(slices.Clone(p.Ins), p.Outs...) {
 		s.cfg.Endpoints[m].PSN0 = p.PSN0
 	}
+	return nil
+}
+
+// addRewrite reads NAME in=VA out=VA rkey=R, all hex.
+func (s *scenario) addRewrite(name string, words []string) error {
+	w := &Rewrite{}
+	for _, word := range words {
+		k, v, _ := strings.Cut(word, "=")
+		n, err := strconv.ParseUint(v, 16, 64)
+		switch k {
+		case "in":
+			w.InVA = n
+		case "out":
+			w.OutVA = n
+		case "rkey":
+			w.RKey = uint32(n)
+		default:
+			err = fmt.Errorf("unknown setting")
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", word, err)
+		}
+	}
+	s.cfg.Endpoints[s.endpoint(name)].Rewrite = w
 	return nil
 }
 
@@ -244,6 +299,10 @@ func (s *scenario) start() error {
 			s.cfg.Variant.ClearAhead = true
 		case "sparse_ackreq":
 			s.cfg.Variant.SparseAckReq = true
+		case "any_tag":
+			s.cfg.Variant.Mode2AnyTag = true
+		case "min_ack_on_advance":
+			s.cfg.Variant.MinAckOnAdvance = true
 		case "power_up": // nothing is written yet
 		default:
 			return fmt.Errorf("unknown setting %q", k)
@@ -267,8 +326,17 @@ func (s *scenario) pipe(name string) int {
 func (s *scenario) parse(words []string) (Event, error) {
 	verb := words[0]
 	switch verb {
-	case "data", "ack", "nak", "rnr", "fatal", "cnp", "write":
+	case "data", "ack", "nak", "rnr", "fatal", "cnp", "write", "control":
 		return s.parseFrame(verb, words[1:])
+	case "full": // the frame that follows has no room for what it would make leave
+		ev, err := s.parse(words[1:])
+		ev.Verdict = spec.VerdictTxFull
+		return ev, err
+	case "quiesce", "unquiesce":
+		return Event{Cause: spec.CauseTableWrite, Endpoint: None, Pipe: s.pipe(words[1]),
+			Quiesce: verb == "quiesce", Unquiesce: verb == "unquiesce"}, nil
+	case "forward":
+		return Event{Cause: spec.CauseForward}, nil
 	case "spoiled": // a frame that did not decode
 		v, err := spec.ParseVerdict(words[1])
 		return Event{Cause: spec.CauseDrop, Verdict: v}, err
@@ -346,8 +414,10 @@ func (s *scenario) parseFrame(verb string, words []string) (Event, error) {
 	case "cnp":
 		pkt.Opcode, pkt.Payload = spec.OpcodeCNP, make([]byte, 16)
 	case "write":
-		pkt.Opcode, pkt.DMALength = spec.OpcodeWriteOnly, 4
-		pkt.Payload = make([]byte, 4)
+		pkt.Opcode = spec.OpcodeWriteOnly
+	case "control":
+		pkt.Opcode = spec.OpcodeSendOnlyImm
+		return ev, s.parseControl(pkt, words[1:])
 	}
 	for _, w := range words[1:] {
 		k, v, _ := strings.Cut(w, "=")
@@ -377,6 +447,12 @@ func (s *scenario) parseFrame(verb string, words []string) (Event, error) {
 				}
 				pkt.Payload = binary.LittleEndian.AppendUint32(pkt.Payload, uint32(int32(n)))
 			}
+		case "va":
+			pkt.VA, err = strconv.ParseUint(v, 16, 64)
+		case "dma":
+			pkt.DMALength, err = parse32(v, 10)
+		case "msn":
+			pkt.MSN, err = parse32(v, 10)
 		case "full": // a full packet of one element repeated
 			n, perr := strconv.ParseInt(v, 10, 32)
 			if perr != nil {
@@ -415,6 +491,48 @@ func (s *scenario) parseFrame(verb string, words []string) (Event, error) {
 	return ev, nil
 }
 
+// parseControl reads a control signal: psn, type, op, dtype, flags, root, bytes, seq; bits=N cuts its payload.
+func (s *scenario) parseControl(pkt *roce.Packet, words []string) error {
+	var c roce.Control
+	size := roce.ControlSize
+	for _, w := range words {
+		k, v, _ := strings.Cut(w, "=")
+		var err error
+		var n uint64
+		switch k {
+		case "psn":
+			pkt.PSN, err = parsePSN(v)
+		case "type":
+			c.Type, err = spec.ParseCollType(v)
+		case "op":
+			c.Op, err = spec.ParseOp(v)
+		case "dtype":
+			c.DType, err = spec.ParseDType(v)
+		case "flags":
+			n, err = strconv.ParseUint(v, 16, 4)
+			c.Flags = uint8(n)
+		case "root":
+			n, err = strconv.ParseUint(v, 10, 16)
+			c.Root = uint16(n)
+		case "bytes":
+			c.Bytes, err = strconv.ParseUint(v, 0, 64)
+		case "seq":
+			c.Sequence, err = strconv.ParseUint(v, 0, 64)
+		case "size":
+			size, err = strconv.Atoi(v)
+		case "opcode":
+			pkt.Opcode, err = spec.ParseOpcode(v)
+		default:
+			err = fmt.Errorf("unknown word")
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", w, err)
+		}
+	}
+	pkt.Imm, pkt.Payload = c.Imm(), append(c.Payload(), make([]byte, 64)...)[:size]
+	return nil
+}
+
 func parsePSN(v string) (psn.PSN, error) {
 	n, err := parse32(v, 16)
 	return psn.PSN(n), err
@@ -432,6 +550,8 @@ func (s *scenario) event(ev Event) string {
 		return fmt.Sprintf("recycle %s psn=%x", s.cfg.Pipes[ev.Pipe].Name, uint32(ev.PSN))
 	case spec.CauseBindStep:
 		return fmt.Sprintf("bind_step %s slot=%d", s.cfg.Pipes[ev.Pipe].Name, ev.Slot)
+	case spec.CauseForward:
+		return "forward"
 	case spec.CauseRelease, spec.CauseError, spec.CauseBindDone:
 		return fmt.Sprintf("%v %s", ev.Cause, s.cfg.Pipes[ev.Pipe].Name)
 	}
@@ -475,6 +595,9 @@ func (s *scenario) describe(o Output) string {
 			return text + fmt.Sprintf(" syndrome=%02x msn=%d ackreq=%d dqp=%x", p.Syndrome, p.MSN, bit(p.AckReq), p.DestQP)
 		}
 		text += fmt.Sprintf(" ackreq=%d se=%d tos=%d bytes=%d dqp=%x", bit(p.AckReq), bit(p.SE), p.TOS, len(p.Payload), p.DestQP)
+		if p.HasRETH() {
+			text += fmt.Sprintf(" va=%x rkey=%x dma=%d", p.VA, p.RKey, p.DMALength)
+		}
 		if p.HasImm() {
 			text += fmt.Sprintf(" imm=%x", p.Imm)
 		}
@@ -510,7 +633,7 @@ func (s *scenario) describeRecord(r *spec.Record) string {
 			continue
 		}
 		switch f.Name {
-		case "psn", "epsn", "last_acked", "cursor", "sent_max", "psn_start", "next_send", "tag", "bitmap":
+		case "psn", "epsn", "last_acked", "cursor", "sent_max", "psn_start", "next_send", "control_psn", "tag", "bitmap":
 			words = append(words, fmt.Sprintf("%s=%x", f.Name, r.Field(i)))
 		case "ack_kind":
 			words = append(words, fmt.Sprintf("%s=%v", f.Name, r.AckKind))

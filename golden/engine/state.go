@@ -14,6 +14,7 @@ func (e *Engine) Clone() *Engine {
 		byQPN:     e.byQPN, // likewise
 		endpoints: append([]endpointState(nil), e.endpoints...),
 		pipes:     append([]pipeState(nil), e.pipes...),
+		forwards:  append([]forward(nil), e.forwards...),
 	}
 	for p := range c.pipes {
 		st := &c.pipes[p]
@@ -22,6 +23,7 @@ func (e *Engine) Clone() *Engine {
 			// The payload of a complete slot is never written again, so only others are copied.
 			if s := &st.slots[n]; s.degree < len(e.cfg.Pipes[p].Ins) {
 				s.payload = append([]byte(nil), s.payload...)
+				s.copies = append([][]byte(nil), s.copies...)
 			}
 		}
 	}
@@ -38,6 +40,9 @@ func (e *Engine) AppendState(b []byte) []byte {
 	for p := range e.pipes {
 		b = e.appendPipe(b, p)
 	}
+	for i := range e.forwards {
+		b = e.forwards[i].append(b)
+	}
 	return b
 }
 
@@ -45,9 +50,12 @@ func (st *endpointState) append(b []byte) []byte {
 	if !st.valid {
 		return append(b, 0)
 	}
-	b = append(b, 1, flags(st.in.nakSent, st.out.timerArmed, st.out.rnrWait, st.out.failed),
+	b = append(b, 1, flags(st.in.nakSent, st.out.timerArmed, st.out.rnrWait, st.out.failed, st.least.nakPending),
 		byte(st.in.ackKind), byte(st.out.retries))
-	b = appendPSN(b, st.in.ePSN, psn.PSN(st.in.msn), st.out.lastAcked, st.out.cursor, st.out.sentMax)
+	b = appendPSN(b, st.in.ePSN, psn.PSN(st.in.msn), st.out.lastAcked, st.out.cursor, st.out.sentMax, psn.PSN(st.least.msn))
+	if st.least.nakPending {
+		b = append(appendPSN(b, st.least.nakPSN), st.least.nakSyndrome)
+	}
 	return binary.LittleEndian.AppendUint32(b, uint32(st.in.ackCount))
 }
 
@@ -56,25 +64,54 @@ func (e *Engine) appendPipe(b []byte, p int) []byte {
 	if !st.valid {
 		return append(b, 0)
 	}
-	b = append(b, 1, flags(st.binding, st.failed))
-	b = appendPSN(b, st.psnStart, st.nextSend)
+	b = append(b, 1, flags(st.binding, st.failed, st.quiesced), byte(st.window.op), byte(st.window.dtype))
+	b = appendPSN(b, st.psnStart, st.nextSend, st.window.start, st.window.control)
 	b = binary.LittleEndian.AppendUint32(b, uint32(st.bindNext))
 	if st.binding {
 		return b // every slot will be cleared
 	}
+	first, mode2 := st.psnStart, e.cfg.Pipes[p].Mode == 2
+	if mode2 {
+		first = e.space.Add(st.nextSend, -len(st.slots)/2)
+	}
 	for n := range st.slots {
-		s, belongs := e.slotAt(p, e.space.Add(st.psnStart, n))
-		if !belongs {
+		s, belongs := e.slotAt(p, e.space.Add(first, n))
+		switch {
+		case belongs:
+			b = s.append(append(b, 1))
+		case mode2 && s.valid && s.degree < len(e.cfg.Pipes[p].Ins):
+			b = append(b, 2) // not drained
+		default:
 			b = append(b, 0)
-			continue
 		}
-		b = append(b, 1, byte(s.meta.opcode), flags(s.meta.se, s.meta.ce, s.meta.ackReq))
-		b = binary.LittleEndian.AppendUint64(b, s.bitmap)
-		b = binary.LittleEndian.AppendUint32(b, s.meta.imm)
-		b = binary.LittleEndian.AppendUint32(b, uint32(len(s.payload)))
-		b = append(b, s.payload...)
 	}
 	return b
+}
+
+func (s *slot) append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint64(s.meta.append(b), s.bitmap)
+	b = appendBytes(b, s.payload)
+	for _, c := range s.copies {
+		b = appendBytes(b, c)
+	}
+	return b
+}
+
+func (m *meta) append(b []byte) []byte {
+	b = append(b, byte(m.opcode), flags(m.se, m.ce, m.ackReq, m.control), byte(m.op), byte(m.dtype))
+	b = binary.LittleEndian.AppendUint32(b, m.imm)
+	b = binary.LittleEndian.AppendUint64(b, m.offset)
+	return binary.LittleEndian.AppendUint32(b, m.dmaLength)
+}
+
+func (f *forward) append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint16(append(b, byte(f.pipe), f.syndrome), uint16(f.endpoint))
+	b = binary.LittleEndian.AppendUint32(appendPSN(b, f.psn, psn.PSN(f.msn)), uint32(f.slot))
+	return appendBytes(f.meta.append(b), f.payload)
+}
+
+func appendBytes(b, payload []byte) []byte {
+	return append(binary.LittleEndian.AppendUint32(b, uint32(len(payload))), payload...)
 }
 
 func appendPSN(b []byte, ps ...psn.PSN) []byte {

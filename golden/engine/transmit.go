@@ -6,15 +6,22 @@ import (
 	"github.com/epic-inc/epic/golden/spec"
 )
 
-// receiveAck: an ACK, NAK or RNR NAK from a configured peer, at an out.
-func (e *Engine) receiveAck(i int, pkt *roce.Packet) {
-	r := e.record()
+// receiveAck: an ACK, NAK or RNR NAK from a configured peer, at an out. It has no effect if full.
+func (e *Engine) receiveAck(i int, pkt *roce.Packet, full bool) {
+	p, r := e.outPipe(i), e.record()
 	r.Cause = spec.CauseNak
 	if isAck(pkt.Syndrome) {
 		r.Cause = spec.CauseAck
 	}
-	e.retire(e.outPipe(i), i, pkt.PSN)
-	r.Verdict = e.acknowledge(i, pkt.PSN, pkt.Syndrome)
+	e.retire(p, i, pkt.PSN)
+	switch {
+	case full:
+		r.Verdict = spec.VerdictTxFull
+	case e.cfg.Pipes[p].Mode == 2:
+		r.Verdict = e.handOnAck(p, i, pkt)
+	default:
+		r.Verdict = e.acknowledge(i, pkt.PSN, pkt.Syndrome)
+	}
 	e.retireTx(i)
 }
 
@@ -146,20 +153,10 @@ func (e *Engine) send(i int) {
 	again := e.sendCause(i) == spec.CauseResend
 	k := out.cursor
 	s, _ := e.slotAt(p, k)
-
-	pkt := e.header(i, k, s.meta.opcode)
-	pkt.SE = s.meta.se
-	pkt.AckReq = e.asksForAck(p, k, s.meta.opcode, again)
-	pkt.Imm = s.meta.imm
-	pkt.Payload = s.payload
-	if s.meta.ce {
-		pkt.TOS |= 3
-	}
-
 	out.cursor = e.space.Next(k)
 	out.sentMax = e.space.Max(out.sentMax, k)
 	e.retire(p, i, k)
-	e.emitFrame(i, pkt)
+	e.emitFrame(i, e.result(i, k, &s.meta, s.payload, e.asksForAck(p, k, s.meta.opcode, again)))
 	if !out.timerArmed {
 		e.restartTimer(i, true)
 	}
