@@ -9,8 +9,8 @@
 // the order of their records; frames of the bypass leave whole, unchanged and in order; timers expire
 // neither early nor later than TimerSlack allows.
 //
-// The one freedom: a frame whose verdict is a bypass may be dropped as bypass_full, for only the engine
-// knows how much room its bypass had.
+// The freedoms: a frame whose verdict is a bypass may be dropped as bypass_full, and one that would make
+// something leave a Mode-II pipe as tx_full, for only the engine knows how much room it had.
 package scoreboard
 
 import (
@@ -76,7 +76,8 @@ type Stats struct {
 	Records       uint64
 	ComparedBytes uint64
 	Counters      [spec.CounterCount]uint64 // as the engine's own must read, but for table_write and table_refused
-	TableWrites   uint64                    // endpoint and pipe entries written
+	ListWrites    uint64                    // of out_list and in_list
+	TableWrites   uint64                    // table entries written, of those that leave a record
 	Slots         uint64                    // results released
 }
 
@@ -88,6 +89,7 @@ type Scoreboard struct {
 	entry  []uint32       // endpoint of golden -> table entry
 
 	in       []Frame // not retired yet, oldest first
+	last     Frame   // the one that retired last
 	inDriven uint32
 	retired  uint32 // number of the next frame to retire
 
@@ -119,10 +121,9 @@ type timer struct {
 
 // shadow is golden's state as its records last showed it, for the comparison of the state tables.
 type shadow struct {
-	rx      map[int]spec.Record // by endpoint: the last record with group rx
-	tx      map[int]spec.Record
-	pipe    map[int]spec.Record // by pipe
-	binding map[int]bool
+	rx   map[int]spec.Record // by endpoint: the last record with group rx
+	tx   map[int]spec.Record
+	pipe map[int]spec.Record // by pipe
 }
 
 // New returns a scoreboard for an engine that has just been reset.
@@ -139,10 +140,9 @@ func New(cfg Config) (*Scoreboard, error) {
 	}
 	s := &Scoreboard{
 		cfg: cfg, golden: golden,
-		index:  make(map[uint32]int, len(cfg.Engine.Endpoints)),
-		timers: map[timerKey]timer{},
-		state: shadow{rx: map[int]spec.Record{}, tx: map[int]spec.Record{}, pipe: map[int]spec.Record{},
-			binding: map[int]bool{}},
+		index:   make(map[uint32]int, len(cfg.Engine.Endpoints)),
+		timers:  map[timerKey]timer{},
+		state:   shadow{rx: map[int]spec.Record{}, tx: map[int]spec.Record{}, pipe: map[int]spec.Record{}},
 		frames:  ring[Frame]{most: historyFrames},
 		records: ring[spec.Record]{most: historyRecords},
 	}
@@ -251,6 +251,9 @@ func (s *Scoreboard) NextTimer() (clock uint64, ok bool) {
 func (s *Scoreboard) retire(r *spec.Record) error {
 	s.records.add(*r)
 	s.stats.Records++
+	if r.Cause == spec.CauseTableWrite && r.Groups == 0 {
+		return s.listWrite(r)
+	}
 	ev, d := s.event(r)
 	if d != nil {
 		return s.differ(d, r)
@@ -262,6 +265,7 @@ func (s *Scoreboard) retire(r *spec.Record) error {
 	var in Frame
 	if ev.Cause == spec.CauseDrop {
 		in = s.in[0]
+		s.last = in
 		s.in[0] = Frame{}
 		s.in = s.in[1:]
 		s.retired++
@@ -289,15 +293,10 @@ func (s *Scoreboard) retire(r *spec.Record) error {
 		s.expect(link.StreamBypass, Frame{Port: in.Port, Bytes: in.Bytes})
 	}
 	want.Clock = r.Clock
-	if want != *r {
-		for i := range spec.RecordFields {
-			if want.Field(i) != r.Field(i) {
-				return s.differ(&Difference{What: "record", Field: spec.RecordFields[i].Name,
-					Got: r.FieldString(i), Want: want.FieldString(i), Expected: &want}, r)
-			}
-		}
+	if d := differs(&want, r); d != nil {
+		return s.differ(d, r)
 	}
-	s.count(&want, outs)
+	s.count(&want, ev)
 	return nil
 }
 
@@ -305,7 +304,7 @@ func (s *Scoreboard) retire(r *spec.Record) error {
 func (s *Scoreboard) event(r *spec.Record) (engine.Event, *Difference) {
 	ev := engine.Event{Cause: r.Cause, Pipe: int(r.PipeID), PSN: psn.PSN(r.PSN), Slot: int(r.Slot)}
 	switch r.Cause {
-	case spec.CauseDrop, spec.CauseData, spec.CauseAck, spec.CauseNak:
+	case spec.CauseDrop, spec.CauseData, spec.CauseAck, spec.CauseNak, spec.CauseCNP:
 		if len(s.in) == 0 || r.Frame != s.retired {
 			return ev, &Difference{What: "record", Field: "frame", Got: fmt.Sprint(r.Frame),
 				Want: fmt.Sprintf("%d, the oldest frame that has not retired (of %d driven)", s.retired, s.inDriven)}
@@ -317,15 +316,21 @@ func (s *Scoreboard) event(r *spec.Record) (engine.Event, *Difference) {
 			ev.Packet, ev.Verdict = pkt, spec.VerdictOk
 			if bad != nil {
 				ev.Verdict = bad.Verdict
+			} else if r.Verdict == spec.VerdictTxFull {
+				ev.Verdict = spec.VerdictTxFull
 			}
 		}
 		return ev, nil
-	case spec.CauseAdvance, spec.CauseSend, spec.CauseResend, spec.CauseAckOut, spec.CauseTimer, spec.CauseRNRExpiry:
+	case spec.CauseAdvance, spec.CauseSend, spec.CauseResend, spec.CauseAckOut, spec.CauseTimer, spec.CauseRNRExpiry,
+		spec.CauseForward:
 		i, ok := s.index[r.Endpoint]
 		if !ok {
 			return ev, s.noEndpoint(r)
 		}
 		ev.Endpoint = i
+		if r.Verdict == spec.VerdictPoisoned {
+			ev.Verdict, ev.Port, ev.Packet = r.Verdict, s.last.Port, asIfGood(s.last.Bytes)
+		}
 		if d := s.expiry(r, i); d != nil {
 			return ev, d
 		}
@@ -337,9 +342,52 @@ func (s *Scoreboard) event(r *spec.Record) (engine.Event, *Difference) {
 				return ev, s.noEndpoint(r)
 			}
 			ev.Endpoint, ev.Pipe = i, engine.None
+		} else if spec.TableID(r.Slot) == spec.TablePipeCtl {
+			ev.Quiesce, ev.Unquiesce = r.PSN == 1, r.PSN == 0
 		}
 	}
 	return ev, nil
+}
+
+// listWrite takes the record of a write of an entry of out_list or in_list, which golden has in its pipes:
+// table in slot, entry in psn, and what was written in endpoint.
+func (s *Scoreboard) listWrite(r *spec.Record) error {
+	if t := spec.TableID(r.Slot); t != spec.TableOutList && t != spec.TableInList {
+		return s.differ(&Difference{What: "record", Field: "slot", Got: fmt.Sprint(r.Slot),
+			Want: fmt.Sprintf("the number of a table that leaves such a record: %d or %d", spec.TableOutList, spec.TableInList)}, r)
+	}
+	if _, ok := s.index[r.Endpoint]; !ok {
+		return s.differ(s.noEndpoint(r), r)
+	}
+	want := spec.Record{Clock: r.Clock, Cause: r.Cause, Endpoint: r.Endpoint, PSN: r.PSN, Slot: r.Slot}
+	if d := differs(&want, r); d != nil {
+		return s.differ(d, r)
+	}
+	s.stats.TableWrites++
+	s.stats.ListWrites++
+	return nil
+}
+
+// differs compares two records field by field.
+func differs(want, got *spec.Record) *Difference {
+	for i := range spec.RecordFields {
+		if want.Field(i) != got.Field(i) {
+			return &Difference{What: "record", Field: spec.RecordFields[i].Name,
+				Got: got.FieldString(i), Want: want.FieldString(i), Expected: want}
+		}
+	}
+	return nil
+}
+
+// asIfGood reads a frame that turned out bad as an engine does that cannot know it yet: what is missing of it
+// is zero. nil if its headers say that it is no RoCE frame.
+func asIfGood(frame []byte) *roce.Packet {
+	frame = roce.Complete(frame)
+	d := roce.Dissect(frame)
+	if d.PayloadLen < 0 {
+		return nil
+	}
+	return &d.Packet
 }
 
 func (s *Scoreboard) noEndpoint(r *spec.Record) *Difference {
@@ -354,20 +402,15 @@ func (s *Scoreboard) complete(ev engine.Event, in Frame, want *spec.Record) {
 		want.Frame = in.Number
 	}
 	switch want.Cause {
-	case spec.CauseData, spec.CauseAck, spec.CauseNak, spec.CauseAdvance, spec.CauseSend, spec.CauseResend,
-		spec.CauseAckOut, spec.CauseTimer, spec.CauseRNRExpiry:
+	case spec.CauseData, spec.CauseAck, spec.CauseNak, spec.CauseCNP, spec.CauseAdvance, spec.CauseSend,
+		spec.CauseResend, spec.CauseAckOut, spec.CauseForward, spec.CauseTimer, spec.CauseRNRExpiry:
 		s.remember(want, int(want.Endpoint))
 		want.Endpoint = s.entry[want.Endpoint]
 	case spec.CauseTableWrite:
 		s.remember(want, ev.Endpoint)
 		if ev.Endpoint != engine.None {
 			want.Endpoint = s.entry[ev.Endpoint]
-		} else {
-			s.state.binding[ev.Pipe] = true
 		}
-	case spec.CauseBindDone:
-		s.remember(want, engine.None)
-		s.state.binding[ev.Pipe] = false
 	default:
 		s.remember(want, engine.None)
 	}
@@ -390,6 +433,9 @@ func (s *Scoreboard) remember(r *spec.Record, endpoint int) {
 		if r.PipeError != 0 && s.state.pipe[p].PipeError == 0 {
 			s.stats.Counters[spec.CounterPipeError]++
 		}
+		if r.Cause == spec.CauseData && r.ControlPSN != s.state.pipe[p].ControlPSN {
+			s.stats.Counters[spec.CounterWindowOpen]++
+		}
 		s.state.pipe[p] = *r
 	}
 }
@@ -397,7 +443,17 @@ func (s *Scoreboard) remember(r *spec.Record, endpoint int) {
 // expectFrame turns a frame of golden into one that must leave on m_axis_tx, and numbers its record.
 func (s *Scoreboard) expectFrame(o *engine.Output, want *spec.Record) {
 	want.Frame = s.txRecorded
-	if want.Cause == spec.CauseSend {
+	if o.Poisoned {
+		s.stats.Counters[spec.CounterTxPoisoned]++
+		b := o.Packet.Encode()
+		for i := len(b) - roce.ICRCSize; i < len(b); i++ {
+			b[i] = ^b[i]
+		}
+		s.expect(link.StreamTx, Frame{Number: s.txRecorded, Port: o.Port, Bytes: b, Error: true})
+		s.txRecorded++
+		return
+	}
+	if op, _ := o.Packet.Opcode.Info(); want.Cause == spec.CauseSend || want.Cause == spec.CauseForward && op.Kind == spec.KindData {
 		s.latency.sent(want, s.txRecorded)
 	}
 	if want.Cause == spec.CauseAckOut {
@@ -425,24 +481,17 @@ func (s *Scoreboard) expect(stream int, f Frame) {
 }
 
 // count adds a record that was right to the counters that the engine's own must equal.
-func (s *Scoreboard) count(r *spec.Record, outs []engine.Output) {
+func (s *Scoreboard) count(r *spec.Record, ev engine.Event) {
 	c := &s.stats.Counters
+	if r.Verdict == spec.VerdictPoisoned {
+		return // counted as such
+	}
 	switch r.Cause {
 	case spec.CauseDrop:
 		c[r.Verdict.Counter()]++
 	case spec.CauseData:
 		c[r.Verdict.Counter()]++
-		if r.Verdict != spec.VerdictOk {
-			break
-		}
-		c[spec.CounterRxData]++
-		if r.Degree == 1 {
-			c[spec.CounterSlotStart]++
-		}
-		if int(r.Degree) == len(s.cfg.Engine.Pipes[r.PipeID].Ins) {
-			c[spec.CounterSlotComplete]++
-			s.latency.completed(r)
-		}
+		s.countData(r)
 	case spec.CauseAck:
 		c[r.Verdict.Counter()]++
 		if r.Verdict == spec.VerdictOk {
@@ -450,17 +499,17 @@ func (s *Scoreboard) count(r *spec.Record, outs []engine.Output) {
 		}
 	case spec.CauseNak:
 		c[r.Verdict.Counter()]++
-		if r.Verdict != spec.VerdictOk {
-			break
-		}
-		rnr := false
-		for _, o := range outs[1:] {
-			rnr = rnr || o.Kind == engine.SetTimer && o.Timer.Kind == engine.RNRWait && o.Timer.Arm
-		}
-		if rnr {
+		switch {
+		case r.Verdict != spec.VerdictOk:
+		case ev.Packet.Syndrome&^0x1f == spec.SyndromeRNR:
 			c[spec.CounterRxRNR]++
-		} else {
+		default:
 			c[spec.CounterRxNak]++
+		}
+	case spec.CauseCNP:
+		c[r.Verdict.Counter()]++
+		if r.Verdict == spec.VerdictOk {
+			c[spec.CounterRxCNP]++
 		}
 	case spec.CauseAdvance:
 		c[spec.CounterAdvance]++
@@ -473,6 +522,8 @@ func (s *Scoreboard) count(r *spec.Record, outs []engine.Output) {
 		c[spec.CounterTxData]++
 	case spec.CauseResend:
 		c[spec.CounterTxResend]++
+	case spec.CauseForward:
+		c[spec.CounterTxForward]++
 	case spec.CauseTimer:
 		c[spec.CounterTimer]++
 	case spec.CauseRNRExpiry:
@@ -481,6 +532,28 @@ func (s *Scoreboard) count(r *spec.Record, outs []engine.Output) {
 		c[spec.CounterBindDone]++
 	case spec.CauseTableWrite:
 		s.stats.TableWrites++
+	}
+}
+
+func (s *Scoreboard) countData(r *spec.Record) {
+	c, p := &s.stats.Counters, &s.cfg.Engine.Pipes[r.PipeID]
+	complete := int(r.Degree) == len(p.Ins)
+	switch {
+	case r.Verdict == spec.VerdictDuplicate && p.Mode == 2 && complete:
+		c[spec.CounterReplay]++
+	case r.Verdict != spec.VerdictOk:
+	case r.Groups&spec.GroupSlot == 0: // a copy
+		c[spec.CounterRxData]++
+		s.latency.completed(r)
+	default:
+		c[spec.CounterRxData]++
+		if r.Degree == 1 {
+			c[spec.CounterSlotStart]++
+		}
+		if complete {
+			c[spec.CounterSlotComplete]++
+			s.latency.completed(r)
+		}
 	}
 }
 

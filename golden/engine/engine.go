@@ -17,6 +17,8 @@ import (
 //	advance, ack_out         Endpoint (of an in)
 //	send, resend,
 //	timer, rnr_expiry        Endpoint (of an out)
+//	send, forward, Verdict
+//	poisoned                 Endpoint (of an out), Port, Packet (see poison)
 //	release, error,
 //	bind_done                Pipe
 //	recycle                  Pipe, PSN
@@ -28,7 +30,7 @@ type Event struct {
 	Port   int          // ingress port of a frame
 	Packet *roce.Packet // decoded frame; the engine keeps nothing of it. nil if it did not decode
 	// Verdict is the wire stage's of a frame, ok if Packet is to be looked at; or tx_full: Packet is to be
-	// refused because what it would make leave has no room.
+	// refused because what it would make leave has no room. Of a send or forward: ok or poisoned.
 	Verdict spec.Verdict
 
 	Endpoint, Pipe int
@@ -81,6 +83,7 @@ type Output struct {
 	Endpoint int          // Frame, SetTimer
 	Port     int          // Frame: egress; Bypass: ingress
 	Packet   *roce.Packet // Frame: the caller's to keep, but its payload is shared and must not be written
+	Poisoned bool         // Frame: it leaves with its ICRC inverted, and tuser 1
 	Timer    Timer        // SetTimer
 }
 
@@ -234,6 +237,22 @@ func (e *Engine) Program() {
 	}
 }
 
+// PipeState returns what table pipe_state shows of a pipe.
+func (e *Engine) PipeState(pipe int) spec.PipeState {
+	st := &e.pipes[pipe]
+	s := spec.PipeState{
+		PSNStart: uint32(st.psnStart), NextSend: uint32(st.nextSend), Binding: st.binding, PipeError: st.failed,
+		Bound: st.valid && !st.binding, Quiesced: st.quiesced, Op: st.window.op, DType: st.window.dtype,
+	}
+	if e.cfg.Pipes[pipe].Mode == 2 {
+		s.Incomplete = uint16(e.incomplete(pipe))
+	}
+	if e.cfg.Pipes[pipe].Unpinned {
+		s.ControlPSN = uint32(st.window.control)
+	}
+	return s
+}
+
 // Config returns the entries as they are now. The caller must not change what it points to.
 func (e *Engine) Config() Config { return e.cfg }
 
@@ -263,6 +282,10 @@ func (e *Engine) Drained(pipe int) bool {
 // is used again by the next Step.
 func (e *Engine) Step(ev Event) []Output {
 	e.step = append(e.step[:0], Output{Kind: Retire, Record: spec.Record{Cause: ev.Cause}})
+	if ev.poisons() {
+		e.poison(ev)
+		return e.step
+	}
 	switch ev.Cause {
 	case spec.CauseDrop:
 		e.frame(ev)
@@ -382,6 +405,10 @@ func (e *Engine) Legal(ev Event) error {
 }
 
 func (e *Engine) legal(ev Event) error {
+	if ev.poisons() {
+		_, err := e.spoiled(ev)
+		return err
+	}
 	switch ev.Cause {
 	case spec.CauseDrop:
 		if ev.Port < 0 || ev.Port >= MaxPorts {

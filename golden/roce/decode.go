@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/epic-inc/epic/golden/spec"
 )
@@ -90,6 +91,23 @@ func Dissect(frame []byte) Dissection {
 		}
 	}
 	return d
+}
+
+// Complete is a frame that was cut off behind its UDP header, with zeros in place of what is missing up to its
+// IP length; any other frame as it is.
+func Complete(frame []byte) []byte {
+	at, m := locate(frame)
+	if m != nil {
+		return frame
+	}
+	end := at.l3 + int(binary.BigEndian.Uint16(frame[at.l3+2:]))
+	if at.v6 {
+		end = at.l4 + int(binary.BigEndian.Uint16(frame[at.l3+4:]))
+	}
+	if end <= len(frame) {
+		return frame
+	}
+	return append(slices.Clone(frame), make([]byte, end-len(frame))...)
 }
 
 // place says where the parts of a frame are.
