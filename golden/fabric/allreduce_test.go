@@ -199,16 +199,16 @@ func build(t *testing.T, p plan) *world {
 			mac, ip, qpn := address(child, 0)
 			pmac, pip, pqpn := address(end{false, s}, port)
 			rank, err := host.NewRank(host.RankConfig{
-				QP: host.Config{Name: fmt.Sprintf("rank %d", child.s), MAC: mac, PeerMAC: pmac, IP: ip, PeerIP: pip, QPN: qpn, PeerQPN: pqpn,
+				QPs: []host.Config{{Name: fmt.Sprintf("rank %d", child.s), MAC: mac, PeerMAC: pmac, IP: ip, PeerIP: pip, QPN: qpn, PeerQPN: pqpn,
 					PKey: 0xffff, UDPSport: 50000, TTL: 64, SendPSN: p.psn0, RecvPSN: p.psn0, MTU: p.mtu, Timeout: 10,
-					RetryCnt: p.hostRetry, RNRRetry: 7, MinRNRTimer: 1, Settings: p.preset(child.s)},
-				Send: tensors[child.s], RecvBytes: len(w.sum), MessagePackets: p.message, WindowPackets: p.window,
+					RetryCnt: p.hostRetry, RNRRetry: 7, MinRNRTimer: 1, Settings: p.preset(child.s)}},
+				Ops: []host.Op{{Send: tensors[child.s], Recv: len(w.sum)}}, MessagePackets: p.message, WindowPackets: p.window,
 			})
 			require.NoError(t, err)
-			h, err := NewHost(rank, scale, rng.Uint64N(p.skew+1))
+			h, err := NewHost(scale, rng.Uint64N(p.skew+1), rank)
 			require.NoError(t, err)
 			w.hosts = append(w.hosts, h)
-			require.NoError(t, w.f.Connect(ids[s], port, w.f.Add(rank.QP.String(), h), 0, p.link, p.link))
+			require.NoError(t, w.f.Connect(ids[s], port, w.f.Add(rank.String(), h), 0, p.link, p.link))
 		}
 	}
 	return w
@@ -236,8 +236,8 @@ func (w *world) run(t *testing.T) uint64 {
 	})
 	done := func() bool {
 		for _, h := range w.hosts {
-			require.LessOrEqual(t, h.Rank.Outstanding(), w.window, "%v: %v posts more than MW", w.plan, h.Rank)
-			if !h.Rank.Done() {
+			require.LessOrEqual(t, h.Ranks[0].Outstanding(0), w.window, "%v: %v posts more than MW", w.plan, h.Ranks[0])
+			if !h.Ranks[0].Done() {
 				return true
 			}
 		}
@@ -246,8 +246,8 @@ func (w *world) run(t *testing.T) uint64 {
 	const limit = 1 << 40
 	require.True(t, w.f.RunWhile(done, limit), "%v: nothing happens any more at %d", w.plan, w.f.Now())
 	for _, h := range w.hosts {
-		require.NoError(t, h.Rank.Err(), w.plan)
-		require.Equal(t, w.sum, h.Rank.Result(), "%v: %v has another sum", w.plan, h.Rank)
+		require.NoError(t, h.Ranks[0].Err(), w.plan)
+		require.Equal(t, w.sum, h.Ranks[0].Result(0), "%v: %v has another sum", w.plan, h.Ranks[0])
 	}
 	// The last ACKs may be lost: the switches go on until they have them. Then all is drained.
 	w.f.Run(limit)
@@ -315,7 +315,7 @@ func TestDeadWire(t *testing.T) {
 	_, more := w.f.Next()
 	require.False(t, more, "everything has given up")
 	for _, h := range w.hosts {
-		require.ErrorContains(t, h.Rank.Err(), "completed with status 12")
-		require.True(t, h.Rank.Done())
+		require.ErrorContains(t, h.Ranks[0].Err(), "completed with status 12")
+		require.True(t, h.Ranks[0].Done())
 	}
 }

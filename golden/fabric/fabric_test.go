@@ -227,7 +227,7 @@ func TestScale(t *testing.T) {
 	require.Equal(t, uint64(1), s.Of(0))
 	require.Equal(t, uint64(157), s.Of(time.Microsecond), "156.2 rounded up")
 	require.Equal(t, uint64(562320000000), s.Of(time.Hour))
-	_, err := NewHost(nil, Scale{}, 0)
+	_, err := NewHost(Scale{}, 0)
 	require.ErrorContains(t, err, "scale: got 0 clocks in 0s")
 }
 

@@ -140,25 +140,39 @@ func (s *Switch) Wake(now uint64) {
 	s.run(now, ev, nil)
 }
 
-// Host is a rank in a fabric, with one port, 0.
+// Host is a NIC in a fabric, with one port, 0, and the ranks of one or more groups behind it.
 type Host struct {
-	Rank *host.Rank
-	// Completed, if set, sees every completion.
-	Completed func(now uint64, c host.Completion)
+	Ranks []*host.Rank
+	// Completed, if set, sees every completion, with the index of its rank.
+	Completed func(now uint64, rank int, c host.Completion)
 
 	scale   Scale
 	emit    Emit
-	timers  alarms
+	timers  alarms // of the queue pairs: two each, in the order of ranks
+	first   []int  // of each rank: its first timer
 	start   uint64
 	started bool
 }
 
-// NewHost puts a rank into a node; it starts at time start.
-func NewHost(r *host.Rank, s Scale, start uint64) (*Host, error) {
+// NewHost puts ranks with different QPNs into a node; they start at time start.
+func NewHost(s Scale, start uint64, ranks ...*host.Rank) (*Host, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	return &Host{Rank: r, scale: s, timers: make(alarms, 2), start: start}, nil
+	h := &Host{scale: s, start: start}
+	h.Restart(start, ranks...)
+	return h, nil
+}
+
+// Restart puts other ranks in the place of those that were there; timers of those are gone.
+func (h *Host) Restart(start uint64, ranks ...*host.Rank) {
+	h.Ranks, h.start, h.started, h.first = ranks, start, false, nil
+	n := 0
+	for _, r := range ranks {
+		h.first = append(h.first, 2*n)
+		n += r.QPs()
+	}
+	h.timers = make(alarms, 2*n)
 }
 
 // Bind is Node's.
@@ -166,25 +180,33 @@ func (h *Host) Bind(emit Emit) { h.emit = emit }
 
 // Receive is Node's.
 func (h *Host) Receive(now uint64, _ int, frame []byte) {
-	if pkt, malformed := roce.Decode(frame); malformed == nil {
-		h.take(now, h.Rank.Run(host.Event{Kind: host.Deliver, Packet: pkt}))
+	pkt, malformed := roce.Decode(frame)
+	if malformed != nil {
+		return
+	}
+	for i, r := range h.Ranks {
+		if r.Owns(pkt) {
+			h.take(now, i, r.Run(host.Event{Kind: host.Deliver, Packet: pkt}))
+			return
+		}
 	}
 }
 
-func (h *Host) take(now uint64, outs []host.Output) {
+func (h *Host) take(now uint64, rank int, outs []host.Output) {
 	for _, o := range outs {
+		timer := h.first[rank] + 2*o.QP + int(o.Timer)
 		switch o.Kind {
 		case host.Frame:
 			h.emit(0, o.Packet.Encode())
 		case host.Complete:
 			if h.Completed != nil {
-				h.Completed(now, o.Completion)
+				h.Completed(now, rank, o.Completion)
 			}
 		case host.SetTimer:
 			if o.Arm {
-				h.timers.arm(int(o.Timer), now+h.scale.Of(o.After))
+				h.timers.arm(timer, now+h.scale.Of(o.After))
 			} else {
-				h.timers.stop(int(o.Timer))
+				h.timers.stop(timer)
 			}
 		}
 	}
@@ -204,12 +226,31 @@ func (h *Host) Wake(now uint64) {
 	if !h.started {
 		if now >= h.start {
 			h.started = true
-			h.take(now, h.Rank.Start())
+			for i, r := range h.Ranks {
+				h.take(now, i, r.Start())
+			}
 		}
 		return
 	}
-	if i, at, ok := h.timers.next(); ok && at <= now {
-		h.timers.stop(i)
-		h.take(now, h.Rank.Run(host.Event{Kind: host.Expire, Timer: host.Timer(i)}))
+	n, at, ok := h.timers.next()
+	if !ok || at > now {
+		return
 	}
+	h.timers.stop(n)
+	rank := len(h.first) - 1
+	for h.first[rank] > n {
+		rank--
+	}
+	n -= h.first[rank]
+	h.take(now, rank, h.Ranks[rank].Run(host.Event{Kind: host.Expire, QP: n / 2, Timer: host.Timer(n % 2)}))
+}
+
+// Done says that every rank is.
+func (h *Host) Done() bool {
+	for _, r := range h.Ranks {
+		if !r.Done() {
+			return false
+		}
+	}
+	return true
 }

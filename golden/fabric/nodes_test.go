@@ -35,7 +35,7 @@ func TestSwitchBypass(t *testing.T) {
 	require.Equal(t, spec.VerdictNotRoCE, records[0].Verdict)
 
 	var frame *roce.Packet
-	for _, o := range w.hosts[1].Rank.Start() {
+	for _, o := range w.hosts[1].Ranks[0].Start() {
 		if o.Kind == host.Frame && frame == nil {
 			frame = o.Packet
 		}

@@ -23,6 +23,7 @@ type check struct {
 type peer struct {
 	node     tree.Node
 	endpoint int // at a switch
+	subgroup int // at a rank: whose queue pair
 	known    bool
 }
 
@@ -38,6 +39,7 @@ func (c *check) run() {
 	c.names()
 	c.addresses()
 	c.ranks()
+	c.subgroups()
 	for s := range c.g.Switches {
 		c.endpoints(s)
 		c.pipes(s)
@@ -52,10 +54,13 @@ func (c *check) run() {
 		return
 	}
 	c.tree()
-	if len(c.d.problems) > 0 || c.g.Mode != 3 {
+	if len(c.d.problems) > 0 {
 		return
 	}
 	for s := range c.g.Switches {
+		if slices.ContainsFunc(c.g.Switches[s].Pipes, func(p Pipe) bool { return c.g.ModeOf(&p) != 3 }) {
+			continue
+		}
 		// The engine has the last word; what it refuses was said above with its line, or is said here.
 		cfg, err := c.g.engineConfig(s)
 		if err == nil {
@@ -238,6 +243,68 @@ func (d *document) given(place string) bool {
 	return ok
 }
 
+// subgroups checks the list itself, and that each pipe names one of it if there is one.
+func (c *check) subgroups() {
+	g := c.g
+	names, users := map[string]int{}, map[string]int{}
+	if len(g.Subgroups) == 0 {
+		for r := range g.Ranks {
+			if g.Ranks[r].QPN == 0 {
+				c.bad(place("/ranks/%d", r), "field qpn is missing (queue pair number, 24 bits), or subgroups with qpns")
+			}
+		}
+	} else {
+		for field, given := range map[string]bool{"collective": g.Collective != "", "root_rank": g.RootRank != nil} {
+			if given {
+				c.bad("/"+field, "given with subgroups, want one of them: each subgroup has its own")
+			}
+		}
+		for r := range g.Ranks {
+			if g.Ranks[r].QPN != 0 {
+				c.bad(place("/ranks/%d/qpn", r), "given with subgroups, want none: each subgroup has its qpns")
+			}
+		}
+	}
+	for i, s := range g.Subgroups {
+		at := place("/subgroups/%d", i)
+		c.once(names, s.Name, i, at+"/name", "subgroup")
+		if len(s.QPNs) != len(g.Ranks) {
+			c.bad(at+"/qpns", "got %d, want %d, one for each rank", len(s.QPNs), len(g.Ranks))
+		}
+		kind, _ := tree.ParseCollective(s.Collective) // the schema knows the names
+		root := 0
+		if s.RootRank != nil {
+			root = *s.RootRank
+		}
+		switch {
+		case kind.HasRoot() && s.RootRank == nil:
+			c.bad(at+"/collective", "%s has no root_rank, want 0..%d", s.Collective, len(g.Ranks)-1)
+		case !kind.HasRoot() && s.RootRank != nil:
+			c.bad(at+"/root_rank", "got %d with collective %s, want none: only reduce and broadcast have a root rank", root, s.Collective)
+		case s.RootRank != nil && root >= len(g.Ranks):
+			c.bad(at+"/root_rank", "got %d, want 0..%d", root, len(g.Ranks)-1)
+		default:
+			c.once(users, tree.Step{Collective: kind, Root: root}.String(), i, at+"/collective", "the subgroup of")
+		}
+	}
+	for s, sw := range g.Switches {
+		for p, pipe := range sw.Pipes {
+			at := place("/switches/%d/pipes/%d", s, p)
+			_, known := names[pipe.Subgroup]
+			switch {
+			case len(g.Subgroups) == 0 && pipe.Subgroup != "":
+				c.bad(at+"/subgroup", "got %q, but the group has no subgroups", pipe.Subgroup)
+			case len(g.Subgroups) > 0 && !known:
+				var list []string
+				for _, s := range g.Subgroups {
+					list = append(list, s.Name)
+				}
+				c.bad(at+"/subgroup", "got %q, want a subgroup: %s", pipe.Subgroup, some(list))
+			}
+		}
+	}
+}
+
 func (c *check) endpoints(s int) {
 	sw := c.g.Switches[s]
 	at := func(e int, field string) string { return place("/switches/%d/endpoints/%d/%s", s, e, field) }
@@ -279,6 +346,10 @@ func (c *check) endpoints(s int) {
 		if !isIn && !isOut {
 			c.bad(at(e, "name"), "endpoint %s is neither an in nor an out of a pipe", ep.Name)
 		}
+		if isIn && isOut && sw.Pipes[p].Subgroup != sw.Pipes[q].Subgroup {
+			c.bad(place("/switches/%d/pipes/%d/subgroup", s, q), "got %q, want %q as pipe %s: they share endpoint %s",
+				sw.Pipes[q].Subgroup, sw.Pipes[p].Subgroup, sw.Pipes[p].Name, ep.Name)
+		}
 		if isIn && isOut && sw.Pipes[p].PSN0 != sw.Pipes[q].PSN0 {
 			if !c.d.given(place("/switches/%d/pipes/%d/psn0", s, q)) {
 				p, q = q, p // say it where the file says something
@@ -298,8 +369,17 @@ func (c *check) pipes(s int) {
 		at := place("/switches/%d/pipes/%d", s, p)
 		if bits.OnesCount(uint(pipe.Slots)) != 1 {
 			c.bad(at+"/slots", "got %d, want a power of two, 2..%d: psn mod N must be continuous where the PSN wraps", pipe.Slots, engine.MaxSlots)
-		} else if a := c.g.Timers.AckEvery; c.g.Mode == 3 && a > max(1, pipe.Slots/4) {
+		} else if a := c.g.Timers.AckEvery; c.g.ModeOf(&pipe) == 3 && a > max(1, pipe.Slots/4) {
 			c.bad("/timers/ack_every", "got %d, want at most %d: a quarter of the %d slots of pipe %s of switch %s", a, max(1, pipe.Slots/4), pipe.Slots, pipe.Name, sw.Name)
+		}
+		if h := &c.g.Host; c.g.ModeOf(&pipe) == 2 {
+			if h.WindowPackets > pipe.Slots/2 {
+				c.bad(at+"/slots", "got %d, want at least %d in mode 2: twice window_packets", pipe.Slots, 2*h.WindowPackets)
+			}
+			if h.RetryCnt != 7 || h.RNRRetry != 7 || h.TimeoutCode == 0 {
+				c.bad("/host", "got retry_cnt %d, rnr_retry %d, timeout_code %d, want 7, 7 and 1..31: pipe %s of switch %s is of mode 2, in which the ranks alone send again",
+					h.RetryCnt, h.RNRRetry, h.TimeoutCode, pipe.Name, sw.Name)
+			}
 		}
 		if err := reduce.Supported(pipe.DType, pipe.Op); err != nil {
 			field := "/dtype"
@@ -366,9 +446,18 @@ func (c *check) connect() {
 	}
 	at := map[address]station{}
 	ips := map[IP]string{}
-	for r, rank := range c.g.Ranks {
-		at[address{rank.IP, rank.QPN}] = station{peer{tree.Rank(r), 0, true}, rank.MAC, RankName(r)}
-		ips[rank.IP] = place("%s has QPN %#06x", RankName(r), rank.QPN)
+	subgroups := c.g.SubgroupList()
+	for i, sub := range subgroups {
+		for r, rank := range c.g.Ranks {
+			a := address{rank.IP, sub.QPNs[r]}
+			if other, twice := at[a]; twice {
+				c.bad(place("/subgroups/%d/qpns/%d", i, r), "got %#06x, which %s has in subgroup %s already", sub.QPNs[r], RankName(r), subgroups[other.subgroup].Name)
+			}
+			at[a] = station{peer{tree.Rank(r), 0, i, true}, rank.MAC, RankName(r)}
+			if _, known := ips[rank.IP]; !known {
+				ips[rank.IP] = place("%s has QPN %#06x", RankName(r), sub.QPNs[r])
+			}
+		}
 	}
 	for s, sw := range c.g.Switches {
 		for e, ep := range sw.Endpoints {
@@ -378,16 +467,17 @@ func (c *check) connect() {
 				c.bad(place("/switches/%d/endpoints/%d/ip", s, e), "IP %v and QPN %#06x are those of %s", ep.IP, ep.QPN, other.name)
 				continue
 			}
-			at[a] = station{peer{tree.Switch(s), e, true}, ep.MAC, name}
+			at[a] = station{peer{tree.Switch(s), e, 0, true}, ep.MAC, name}
 			if _, known := ips[ep.IP]; !known {
 				ips[ep.IP] = place("%s has QPN %#06x", name, ep.QPN)
 			}
 		}
 	}
 	c.g.peers = make([][]peer, len(c.g.Switches))
-	served := map[int]string{} // rank -> endpoint
+	type queuePair struct{ rank, subgroup int }
+	served := map[queuePair]string{} // -> endpoint
 	for s, sw := range c.g.Switches {
-		ports := map[int]station{}
+		ports, links := map[int]station{}, map[tree.Node]int{}
 		for e, ep := range sw.Endpoints {
 			here := place("/switches/%d/endpoints/%d", s, e)
 			to, ok := at[address{ep.PeerIP, ep.PeerQPN}]
@@ -408,12 +498,24 @@ func (c *check) connect() {
 				c.bad(here+"/port", "port %d leads to %s, but also to %s, want one neighbour at a port", ep.Port, to.name, other.name)
 			}
 			ports[ep.Port] = to
+			if port, used := links[to.node]; used && port != ep.Port {
+				c.bad(here+"/port", "got %d, but port %d leads to %s already, want one port for a neighbour", ep.Port, port, to.name)
+			}
+			links[to.node] = ep.Port
 			if to.node.IsRank() {
 				name := place("endpoint %s of switch %s", ep.Name, sw.Name)
-				if first, twice := served[to.node.Index]; twice {
-					c.bad(here+"/peer_qpn", "%s is the peer of %s already, want one endpoint for each rank", to.name, first)
+				qp := queuePair{to.node.Index, to.subgroup}
+				if first, twice := served[qp]; twice {
+					c.bad(here+"/peer_qpn", "%s is the peer of %s already, want one endpoint for each queue pair of a rank", to.name, first)
 				}
-				served[to.node.Index] = name
+				served[qp] = name
+				if in, out := sw.pipesOf(ep.Name); len(c.g.Subgroups) > 0 {
+					for _, p := range []*Pipe{in, out} {
+						if want := subgroups[to.subgroup].Name; p != nil && p.Subgroup != want {
+							c.bad(here+"/peer_qpn", "%s has QPN %#06x in subgroup %s, but pipe %s is of %s", to.name, ep.PeerQPN, want, p.Name, p.Subgroup)
+						}
+					}
+				}
 				continue
 			}
 			back := c.g.Switches[to.node.Index].Endpoints[to.endpoint]
@@ -427,9 +529,15 @@ func (c *check) connect() {
 			}
 		}
 	}
-	for r := range c.g.Ranks {
-		if _, ok := served[r]; !ok {
-			c.bad(place("/ranks/%d", r), "no endpoint has rank %d as its peer", r)
+	for i, sub := range subgroups {
+		for r := range c.g.Ranks {
+			if _, ok := served[queuePair{r, i}]; !ok {
+				what := ""
+				if sub.Name != "" {
+					what = " in subgroup " + sub.Name
+				}
+				c.bad(place("/ranks/%d", r), "no endpoint has rank %d as its peer%s", r, what)
+			}
 		}
 	}
 }
@@ -444,6 +552,8 @@ func (c *check) flow(s, e, peerSwitch, peerEndpoint int, here, peerName string) 
 	case out == nil:
 	case in == nil:
 		c.bad(here+"/peer_qpn", "pipe %s sends to %s, which is no in of a pipe", out.Name, peerName)
+	case in.Subgroup != out.Subgroup:
+		c.bad(here+"/peer_qpn", "pipe %s is of subgroup %s, but pipe %s of switch %s, which it sends to, of %s", out.Name, out.Subgroup, in.Name, far.Name, in.Subgroup)
 	case in.PSN0 != out.PSN0:
 		c.bad(here+"/peer_qpn", "pipe %s starts at PSN %#06x, but pipe %s of switch %s, which it sends to, at %#06x",
 			out.Name, out.PSN0, in.Name, far.Name, in.PSN0)
@@ -481,21 +591,31 @@ func (c *check) tree() {
 			c.bad(place("/links/%d/ends", l), "%s and %s are not neighbours", link.Ends[0], link.Ends[1])
 		}
 	}
-	if c.g.Collective == "" {
-		return
+	for i, sub := range c.g.SubgroupList() {
+		if sub.Collective != "" {
+			c.pipesOf(t, i, sub)
+		}
 	}
-	kind, err := tree.ParseCollective(c.g.Collective)
+}
+
+// pipesOf checks that the pipes of a subgroup are those of its collective.
+func (c *check) pipesOf(t *tree.Tree, index int, sub Subgroup) {
+	where := "/collective"
+	if sub.Name != "" {
+		where = place("/subgroups/%d/collective", index)
+	}
+	kind, err := tree.ParseCollective(sub.Collective)
 	if err != nil {
-		c.bad("/collective", "%v", err)
+		c.bad(where, "%v", err)
 		return
 	}
 	root := 0
-	if c.g.RootRank != nil {
-		root = *c.g.RootRank
+	if sub.RootRank != nil {
+		root = *sub.RootRank
 	}
 	want, err := t.Pipes(kind, root)
 	if err != nil {
-		c.bad("/collective", "%v", err)
+		c.bad(where, "%v", err)
 		return
 	}
 	for s, sw := range c.g.Switches {
@@ -512,7 +632,11 @@ func (c *check) tree() {
 		sides := func(ins, outs []tree.Node) string {
 			return place("from %s to %s", c.nodeNames(t, ins), c.nodeNames(t, outs))
 		}
+		before := len(c.d.problems)
 		for p, pipe := range sw.Pipes {
+			if pipe.Subgroup != sub.Name {
+				continue
+			}
 			var ins, outs []tree.Node
 			for _, n := range pipe.Ins {
 				ins = append(ins, neighbour[n])
@@ -535,11 +659,11 @@ func (c *check) tree() {
 			}
 			need = slices.Delete(need, i, i+1)
 		}
-		if len(c.d.problems) > 0 {
+		if len(c.d.problems) > before {
 			continue
 		}
 		for _, w := range need {
-			c.bad(place("/switches/%d/pipes", s), "%v needs a pipe %s", kind, sides(w.Ins, w.Outs))
+			c.bad(place("/switches/%d/pipes", s), "%v needs a pipe %s", tree.Step{Collective: kind, Root: root}, sides(w.Ins, w.Outs))
 		}
 	}
 }

@@ -59,14 +59,17 @@ func (g *Group) Peer(s, e int) Peer {
 	return Peer{p.node, p.endpoint}
 }
 
-// RankPeer finds the switch and endpoint that rank r talks to.
-func (g *Group) RankPeer(r int) (s, e int, err error) {
+// RankPeer finds the switch and endpoint that rank r talks to in a subgroup, an index in SubgroupList.
+func (g *Group) RankPeer(r, subgroup int) (s, e int, err error) {
 	for s := range g.peers {
 		for e, p := range g.peers[s] {
-			if p.node == tree.Rank(r) {
+			if p.node == tree.Rank(r) && p.subgroup == subgroup {
 				return s, e, nil
 			}
 		}
+	}
+	if n := len(g.SubgroupList()); subgroup < 0 || subgroup >= n {
+		return 0, 0, fmt.Errorf("subgroup %d does not exist, want 0..%d", subgroup, n-1)
 	}
 	return 0, 0, fmt.Errorf("rank %d does not exist, want 0..%d", r, len(g.Ranks)-1)
 }
@@ -94,7 +97,7 @@ func (g *Group) engineConfig(s int) (engine.Config, error) {
 	}
 	for p, pipe := range sw.Pipes {
 		cp := engine.Pipe{
-			Name: pipe.Name, Mode: g.Mode, Op: pipe.Op, DType: pipe.DType, N: pipe.Slots, MTU: g.MTU, PSN0: psn.PSN(pipe.PSN0),
+			Name: pipe.Name, Mode: g.ModeOf(&pipe), Op: pipe.Op, DType: pipe.DType, N: pipe.Slots, MTU: g.MTU, PSN0: psn.PSN(pipe.PSN0),
 			AckEvery: g.Timers.AckEvery, RNRCode: g.Timers.RNRCode, Retries: g.Timers.Retries,
 			BackoffMax: g.Timers.BackoffMax, Timeout: g.Timers.TimeoutTicks, Base: *pipe.BaseBlock,
 		}
@@ -124,10 +127,10 @@ func (g *Group) engineConfig(s int) (engine.Config, error) {
 // hostSportBase is the first UDP source port of the ranks: rank k sends from hostSportBase + k mod 2^14.
 const hostSportBase = 0xc000
 
-// HostConfig makes the queue pair of a rank, connected to its switch's endpoint. It is in the endpoint's
-// partition as a full member, and tags as the endpoint does.
-func (g *Group) HostConfig(rank int) (host.Config, error) {
-	s, e, err := g.RankPeer(rank)
+// HostConfig makes the queue pair of a rank in a subgroup, connected to its switch's endpoint. It is in the
+// endpoint's partition as a full member, and tags as the endpoint does.
+func (g *Group) HostConfig(rank, subgroup int) (host.Config, error) {
+	s, e, err := g.RankPeer(rank, subgroup)
 	if err != nil {
 		return host.Config{}, err
 	}
@@ -146,7 +149,7 @@ func (g *Group) HostConfig(rank int) (host.Config, error) {
 	}
 	return host.Config{
 		Name: RankName(rank), MAC: roce.MAC(r.MAC), PeerMAC: roce.MAC(ep.MAC), IP: r.IP.Addr, PeerIP: ep.IP.Addr,
-		QPN: r.QPN, PeerQPN: ep.QPN, PKey: ep.PKey | 0x8000, UDPSport: hostSportBase + uint16(rank&0x3fff), TTL: 64,
+		QPN: ep.PeerQPN, PeerQPN: ep.QPN, PKey: ep.PKey | 0x8000, UDPSport: hostSportBase + uint16(rank&0x3fff), TTL: 64,
 		VLAN: ep.VLAN, SendPSN: psn.PSN(in.PSN0), RecvPSN: psn.PSN(in.PSN0), MTU: g.MTU,
 		Timeout: g.Host.TimeoutCode, RetryCnt: g.Host.RetryCnt, RNRRetry: g.Host.RNRRetry, MinRNRTimer: g.Host.MinRNRTimer,
 		Settings: settings,
@@ -198,12 +201,16 @@ func (g *Group) Draw() (string, error) {
 	return t.Draw(func(n tree.Node) string {
 		if n.IsRank() {
 			r := g.Ranks[n.Index]
-			s, e, err := g.RankPeer(n.Index)
-			if err != nil {
-				return err.Error()
+			text := fmt.Sprintf("%v  %v %v", n, r.IP, r.MAC)
+			for i, sub := range g.SubgroupList() {
+				s, e, err := g.RankPeer(n.Index, i)
+				if err != nil {
+					return err.Error()
+				}
+				ep := g.Switches[s].Endpoints[e]
+				text += fmt.Sprintf(" qpn %#06x  at port %d, endpoint %s qpn %#06x", sub.QPNs[n.Index], ep.Port, ep.Name, ep.QPN)
 			}
-			ep := g.Switches[s].Endpoints[e]
-			return fmt.Sprintf("%v  %v %v qpn %#06x  at port %d, endpoint %s qpn %#06x", n, r.IP, r.MAC, r.QPN, ep.Port, ep.Name, ep.QPN)
+			return text
 		}
 		sw := g.Switches[n.Index]
 		text := fmt.Sprintf("%s  %d ports", sw.Name, sw.Ports)
@@ -243,6 +250,9 @@ func (g *Group) Summary() string {
 	what := ""
 	if g.Collective != "" {
 		what = " " + g.Collective
+	}
+	if n := len(g.Subgroups); n > 0 {
+		what = " " + count(n, "subgroup")
 	}
 	return fmt.Sprintf("mode %d%s, MTU %d, %s, %s, %s, %s", g.Mode, what, g.MTU, count(len(g.Switches), "switch"),
 		count(endpoints, "endpoint"), count(pipes, "pipe"), count(len(g.Ranks), "rank"))

@@ -23,23 +23,24 @@ import (
 
 // The tree shapes of Options.
 const (
-	TreeSingle   = "single"
-	TreeTwoLevel = "two-level"
+	TreeSingle     = "single"
+	TreeTwoLevel   = "two-level"
+	TreeThreeLevel = "three-level"
 )
 
 // TreeShapes lists them.
-func TreeShapes() []string { return []string{TreeSingle, TreeTwoLevel} }
+func TreeShapes() []string { return []string{TreeSingle, TreeTwoLevel, TreeThreeLevel} }
 
-// Collectives are those of Options.Collective: each is a set of pipes by itself.
-func Collectives() []string { return tree.Collectives()[:tree.Barrier+1] }
+// Collectives are those of Options.Collective.
+func Collectives() []string { return tree.Collectives() }
 
 // Options is a shape from which Generate makes a file. Start from DefaultOptions: a zero is a value,
 // not a default. The option of each field, as command lines spell it, is in the comment.
 type Options struct {
 	Ranks          int        // ranks, at least 2; at most 64 ports at a switch
 	Tree           string     // tree: one of TreeShapes
-	Collective     string     // collective: allreduce, reduce, broadcast, barrier
-	RootRank       int        // root-rank: of reduce and broadcast
+	Collective     string     // collective: one of Collectives, or a list as tree.ParseSteps takes it
+	RootRank       int        // root-rank: of a reduce or broadcast that is not in a list
 	Mode           int        // mode: 1..3
 	MTU            int        // mtu: 256..4096
 	PSN0           uint64     // psn0: 24 bits
@@ -109,15 +110,17 @@ func (o Options) Check() error {
 	if !slices.Contains(TreeShapes(), o.Tree) {
 		return badOption("tree", "got %q, want one of %s", o.Tree, strings.Join(TreeShapes(), ", "))
 	}
-	kind, err := tree.ParseCollective(o.Collective)
-	if err != nil || kind > tree.Barrier {
-		return badOption("collective", "got %q, want one of %s", o.Collective, strings.Join(Collectives(), ", "))
-	}
 	if o.RootRank < 0 || o.RootRank >= o.Ranks {
 		return badOption("root-rank", "got %d, want 0..%d", o.RootRank, o.Ranks-1)
 	}
-	if !kind.HasRoot() && o.RootRank != 0 {
+	if kind, err := tree.ParseCollective(o.Collective); o.RootRank != 0 && (err != nil || !kind.HasRoot()) {
 		return badOption("root-rank", "got %d with %s, want none: only reduce and broadcast have a root rank", o.RootRank, o.Collective)
+	}
+	if _, err := o.Steps(); err != nil {
+		return err
+	}
+	if o.Tree == TreeThreeLevel && o.Ranks < 3 {
+		return badOption("ranks", "got %d, want at least 3, one at each of the three switches", o.Ranks)
 	}
 	if !roce.ValidMTU(o.MTU) {
 		return badOption("mtu", "got %d, want %s", o.MTU, roce.WantMTU())
@@ -140,108 +143,232 @@ func (o Options) Check() error {
 	return nil
 }
 
+// Steps are the collectives of the list; of a single name, with RootRank.
+func (o Options) Steps() ([]tree.Step, error) {
+	steps, err := tree.ParseSteps(o.Collective)
+	if err != nil {
+		return nil, badOption("collective", "%v", err)
+	}
+	if o.plain() {
+		steps[0].Root = o.RootRank
+	}
+	for _, s := range steps {
+		if s.Root >= o.Ranks {
+			return nil, badOption("collective", "got root rank %d in %v, want 0..%d", s.Root, s, o.Ranks-1)
+		}
+	}
+	return steps, nil
+}
+
+// plain says whether the collective is one that needs no subgroups in the file.
+func (o Options) plain() bool {
+	kind, err := tree.ParseCollective(o.Collective)
+	return err == nil && kind <= tree.Barrier
+}
+
 func plain(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // Generate makes a group of the given shape: rank k has MAC 52:54:00:00:00:00 + k+1, IP 10.9.0.0 + k+1
 // and QPN 17; switch s MAC 52:54:00:01:00:00 + s+1 and IP 10.10.0.0 + s+1, its endpoint i port i and
-// QPN 0x101+i. A bad option is an *OptionError.
+// QPN 0x101+i. With several subgroups the ranks' next QPNs follow, and a switch has endpoints for all its
+// neighbours in the first, then in the second, and so on. A bad option is an *OptionError.
 func Generate(o Options) (*Group, error) {
-	if err := o.Check(); err != nil {
-		return nil, err
-	}
-	g, err := o.build()
+	set, err := GenerateSet(o)
 	if err != nil {
 		return nil, err
 	}
-	text, err := g.Marshal()
-	if err != nil {
-		return nil, err
-	}
-	return Parse("generated group", text)
+	return set.Groups[0], nil
 }
 
-func (o Options) build() (*Group, error) {
+// GenerateSet makes groups that share switches, ports and hosts: the QPNs, endpoints, pipes and blocks of
+// each follow those of the one before. The options must have one tree and one number of ranks.
+func GenerateSet(options ...Options) (*Set, error) {
+	if len(options) == 0 {
+		return nil, badOption("groups", "got none, want at least one")
+	}
 	var t *tree.Tree
-	var err error
-	if o.Tree == TreeTwoLevel {
-		t, err = tree.TwoLevel(o.Ranks)
-	} else {
-		t, err = tree.Single(o.Ranks)
+	var groups []*Group
+	p := &placing{rankQPN: rankQPN}
+	for _, o := range options {
+		if err := o.Check(); err != nil {
+			return nil, err
+		}
+		if o.Tree != options[0].Tree || o.Ranks != options[0].Ranks {
+			return nil, badOption("tree", "got %s of %d ranks beside %s of %d, want the same for all groups", o.Tree, o.Ranks, options[0].Tree, options[0].Ranks)
+		}
+		if t == nil {
+			var err error
+			if t, err = o.tree(); err != nil {
+				return nil, badOption("ranks", "%v", err)
+			}
+			p.switches = make([]placed, t.Switches())
+		}
+		g, err := o.build(t, p)
+		if err != nil {
+			return nil, err
+		}
+		groups = append(groups, g)
 	}
-	if err != nil {
-		return nil, badOption("ranks", "%v", err)
+	for i, g := range groups { // the tables hold all of them
+		for s := range g.Switches {
+			sw, used := &g.Switches[s], p.switches[s]
+			sw.EndpointEntries = max(64, nextPowerOfTwo(used.endpoints))
+			sw.PipeEntries = max(16, used.pipes)
+			sw.PoolKB = max(128, (used.blocks*spec.BlockBytes+1023)/1024)
+			switch {
+			case sw.EndpointEntries > engine.MaxEndpoints:
+				return nil, badOption("collective", "got %d endpoints at switch %s, want at most %d: fewer ranks or subgroups", used.endpoints, sw.Name, engine.MaxEndpoints)
+			case sw.PipeEntries > engine.MaxPipes:
+				return nil, badOption("collective", "got %d pipes at switch %s, want at most %d: fewer subgroups", used.pipes, sw.Name, engine.MaxPipes)
+			case sw.PoolKB > 16384:
+				return nil, badOption("slots", "got %d of %d bytes in %d pipes of switch %s, want at most 16 MiB", options[i].Slots, g.MTU, used.pipes, sw.Name)
+			}
+		}
+		text, err := g.Marshal()
+		if err != nil {
+			return nil, err
+		}
+		if groups[i], err = Parse("generated group", text); err != nil {
+			return nil, err
+		}
 	}
+	return NewSet(groups...)
+}
+
+// placing is what the groups made so far have taken.
+type placing struct {
+	rankQPN  uint32 // next of every rank
+	switches []placed
+}
+
+type placed struct{ endpoints, pipes, blocks int }
+
+func (o Options) tree() (*tree.Tree, error) {
+	switch o.Tree {
+	case TreeTwoLevel:
+		return tree.TwoLevel(o.Ranks)
+	case TreeThreeLevel:
+		return tree.ThreeLevel(o.Ranks)
+	}
+	return tree.Single(o.Ranks)
+}
+
+func (o Options) build(t *tree.Tree, place *placing) (*Group, error) {
 	g := &Group{
-		Version: Version, Mode: o.Mode, Collective: o.Collective, RootSwitch: t.Name(tree.Switch(t.Root())), MTU: o.MTU,
+		Version: Version, Mode: o.Mode, RootSwitch: t.Name(tree.Switch(t.Root())), MTU: o.MTU,
 		Clock:  Clock{o.ClockMHz, o.ClocksPerTick},
 		Timers: Timers{TimeoutTicks: o.TimeoutTicks, Retries: 7, BackoffMax: 3, RNRCode: o.RNRCode, AckEvery: o.AckEvery},
 		Host:   Host{o.Preset, o.MessagePackets, o.WindowPackets, o.HostTimeout, 7, 7, 1},
 		Link:   Link{DelayNs: o.DelayNs, Gbps: o.Gbps, Loss: o.Loss, Dup: o.Dup, Reorder: o.Reorder},
 	}
-	kind, err := tree.ParseCollective(o.Collective)
-	if err != nil {
-		return nil, badOption("collective", "%v", err)
-	}
-	if kind.HasRoot() {
-		g.RootRank = &o.RootRank
-	}
 	if g.Host.WindowPackets == 0 {
 		g.Host.WindowPackets = o.Slots / 2
 		g.Host.MessagePackets = min(o.MessagePackets, g.Host.WindowPackets)
 	}
-	for r := range o.Ranks {
-		g.Ranks = append(g.Ranks, Rank{MAC: mac(0, r), IP: ip(9, r), QPN: rankQPN})
-	}
-	pipes, err := t.Pipes(kind, o.RootRank)
-	if err != nil {
-		return nil, badOption("collective", "%v", err)
-	}
 	for s := range t.Switches() {
-		g.Switches = append(g.Switches, Switch{Name: t.Name(tree.Switch(s))})
+		neighbours := t.Neighbours(s)
+		if len(neighbours) > engine.MaxPorts {
+			return nil, badOption("ranks", "got %d, so switch %s has %d neighbours, want at most %d", o.Ranks, t.Name(tree.Switch(s)), len(neighbours), engine.MaxPorts)
+		}
+		g.Switches = append(g.Switches, Switch{Name: t.Name(tree.Switch(s)), Ports: len(neighbours)})
+	}
+	for r := range o.Ranks {
+		g.Ranks = append(g.Ranks, Rank{MAC: mac(0, r), IP: ip(9, r)})
+	}
+	steps, err := o.Steps()
+	if err != nil {
+		return nil, err
+	}
+	if o.plain() {
+		g.Collective = o.Collective
+		if steps[0].Collective.HasRoot() {
+			g.RootRank = &o.RootRank
+		}
+		for r := range g.Ranks {
+			g.Ranks[r].QPN = place.rankQPN
+		}
+		if err := o.subgroup(g, t, place, steps[0], ""); err != nil {
+			return nil, err
+		}
+	} else {
+		for _, step := range t.Subgroups(steps) {
+			sub := Subgroup{Name: step.Collective.String(), Collective: step.Collective.String()}
+			if step.Collective.HasRoot() {
+				root := step.Root
+				sub.Name += strconv.Itoa(root)
+				sub.RootRank = &root
+			}
+			for range g.Ranks {
+				sub.QPNs = append(sub.QPNs, place.rankQPN)
+			}
+			g.Subgroups = append(g.Subgroups, sub)
+			if err := o.subgroup(g, t, place, step, sub.Name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, sw := range g.Switches {
+		if len(sw.Pipes) == 0 {
+			return nil, badOption("ranks", "switch %s takes no part in %s with root rank %d of %d ranks, want another shape", sw.Name, o.Collective, o.RootRank, o.Ranks)
+		}
+	}
+	return g, nil
+}
+
+// subgroup adds the pipes and endpoints of one collective; name is empty if the group has no subgroups.
+func (o Options) subgroup(g *Group, t *tree.Tree, place *placing, step tree.Step, name string) error {
+	pipes, err := t.Pipes(step.Collective, step.Root)
+	if err != nil {
+		return badOption("collective", "%v", err)
+	}
+	prefix := ""
+	if name != "" {
+		prefix = name + "."
+	}
+	qpn := func(s, neighbour int) uint32 { return endpointQPN(place.switches[s].endpoints + neighbour) }
+	used := map[int]int{} // switch -> endpoints
+	for s := range g.Switches {
 		sw := &g.Switches[s]
+		neighbours := t.Neighbours(s)
 		for _, p := range pipes {
 			if p.Switch != s {
 				continue
 			}
-			base := len(sw.Pipes) * o.Slots * o.MTU / spec.BlockBytes
-			pipe := Pipe{Name: p.Role.String(), Slots: o.Slots, PSN0: uint32(o.PSN0), Op: o.Op, DType: o.DType, BaseBlock: &base}
+			base := place.switches[s].blocks
+			pipe := Pipe{Name: prefix + p.Role.String(), Subgroup: name, Slots: o.Slots, PSN0: uint32(o.PSN0), Op: o.Op, DType: o.DType, BaseBlock: &base}
 			for _, n := range p.Ins {
-				pipe.Ins = append(pipe.Ins, endpointName(t, n))
+				pipe.Ins = append(pipe.Ins, prefix+endpointName(t, n))
 			}
 			for _, n := range p.Outs {
-				pipe.Outs = append(pipe.Outs, endpointName(t, n))
+				pipe.Outs = append(pipe.Outs, prefix+endpointName(t, n))
 			}
 			sw.Pipes = append(sw.Pipes, pipe)
+			place.switches[s].blocks += pipe.blocks(o.MTU)
+			place.switches[s].pipes++
+			used[s] = len(neighbours)
 		}
-		if len(sw.Pipes) == 0 {
-			return nil, badOption("ranks", "switch %s takes no part in %s with root rank %d of %d ranks, want another shape", sw.Name, o.Collective, o.RootRank, o.Ranks)
-		}
-		neighbours := t.Neighbours(s)
-		if len(neighbours) > engine.MaxPorts {
-			return nil, badOption("ranks", "got %d, so switch %s has %d neighbours, want at most %d", o.Ranks, sw.Name, len(neighbours), engine.MaxPorts)
-		}
-		sw.Ports = len(neighbours)
-		sw.EndpointEntries = max(64, nextPowerOfTwo(len(neighbours)))
-		sw.PipeEntries = 16
-		sw.PoolKB = max(128, len(sw.Pipes)*o.Slots*o.MTU/1024)
-		if sw.PoolKB > 16384 {
-			return nil, badOption("slots", "got %d of %d bytes in %d pipes of switch %s, want at most 16 MiB", o.Slots, o.MTU, len(sw.Pipes), sw.Name)
+		if used[s] == 0 {
+			continue
 		}
 		for i, n := range neighbours {
 			ep := Endpoint{
-				Name: endpointName(t, n), Port: i, MAC: mac(1, s), IP: ip(10, s), QPN: endpointQPN(i),
+				Name: prefix + endpointName(t, n), Port: i, MAC: mac(1, s), IP: ip(10, s), QPN: qpn(s, i),
 				PKey: 0xffff, Sport: 49999, TTL: 64,
 			}
 			if n.IsRank() {
-				ep.PeerMAC, ep.PeerIP, ep.PeerQPN = mac(0, n.Index), ip(9, n.Index), rankQPN
+				ep.PeerMAC, ep.PeerIP, ep.PeerQPN = mac(0, n.Index), ip(9, n.Index), place.rankQPN
 			} else {
 				back := slices.Index(t.Neighbours(n.Index), tree.Switch(s))
-				ep.PeerMAC, ep.PeerIP, ep.PeerQPN = mac(1, n.Index), ip(10, n.Index), endpointQPN(back)
+				ep.PeerMAC, ep.PeerIP, ep.PeerQPN = mac(1, n.Index), ip(10, n.Index), qpn(n.Index, back)
 			}
 			sw.Endpoints = append(sw.Endpoints, ep)
 		}
 	}
-	return g, nil
+	for s, n := range used {
+		place.switches[s].endpoints += n
+	}
+	place.rankQPN++
+	return nil
 }
 
 const rankQPN = 17
@@ -279,6 +406,13 @@ var fileTemplate = template.Must(template.New("group.yaml").Funcs(template.FuncM
 			quoted[i] = text(n)
 		}
 		return "[" + strings.Join(quoted, ", ") + "]"
+	},
+	"qpns": func(list []uint32) string {
+		words := make([]string, len(list))
+		for i, q := range list {
+			words[i] = fmt.Sprintf("0x%06x", q)
+		}
+		return "[" + strings.Join(words, ", ") + "]"
 	},
 	"text": text,
 	"rank": RankName,

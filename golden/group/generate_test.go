@@ -23,6 +23,9 @@ func TestGenerateShapes(t *testing.T) {
 			for _, ranks := range []int{2, 3, 4, 5, 9, 31, 32} {
 				o := DefaultOptions()
 				o.Tree, o.Collective, o.Ranks, o.PSN0, o.Loss = shape, collective, ranks, 0xfffff0, 0.01
+				if shape == TreeThreeLevel && ranks < 3 {
+					continue
+				}
 				kind, err := tree.ParseCollective(collective)
 				require.NoError(t, err)
 				if kind.HasRoot() {
@@ -41,6 +44,8 @@ func TestGenerateShapes(t *testing.T) {
 				if shape == TreeTwoLevel {
 					w := int(math.Ceil(math.Sqrt(float64(ranks))))
 					wantSwitches = 1 + (ranks+w-1)/w
+				} else if shape == TreeThreeLevel {
+					wantSwitches = 3
 				}
 				assert.Equal(t, wantSwitches, tr.Switches())
 				for _, sw := range g.Switches {
@@ -100,8 +105,14 @@ func TestGenerateRefuses(t *testing.T) {
 	}{
 		{func(o *Options) { o.Ranks = 1 }, "ranks: got 1, want 2..4096"},
 		{func(o *Options) { o.Ranks = 65 }, "ranks: got 65, so switch root has 65 neighbours, want at most 64"},
-		{func(o *Options) { o.Tree = "star" }, `tree: got "star", want one of single, two-level`},
-		{func(o *Options) { o.Collective = "allgather" }, `collective: got "allgather", want one of allreduce`},
+		{func(o *Options) { o.Tree = "star" }, `tree: got "star", want one of single, two-level, three-level`},
+		{func(o *Options) { o.Tree, o.Ranks = TreeThreeLevel, 2 }, "ranks: got 2, want at least 3"},
+		{func(o *Options) { o.Collective = "alltoall" }, `collective: collective "alltoall" is unknown, want one of [allreduce`},
+		{func(o *Options) { o.Collective = "allreduce,reduce:4" }, "collective: got root rank 4 in reduce:4, want 0..3"},
+		{func(o *Options) { o.Collective = "barrier:1" }, `collective "barrier:1" has a root, want none`},
+		{func(o *Options) { o.Collective = "reduce:x,barrier" }, `got root "x", want a rank`},
+		{func(o *Options) { o.Collective, o.RootRank = "reduce,barrier", 1 }, "root-rank: got 1 with reduce,barrier, want none"},
+		{func(o *Options) { o.Collective, o.Ranks = "allgather,reducescatter", 64 }, "endpoints at switch root, want at most 4096"},
 		{func(o *Options) { o.RootRank = 1 }, "root-rank: got 1 with allreduce, want none"},
 		{func(o *Options) { o.RootRank, o.Collective = 4, "reduce" }, "root-rank: got 4, want 0..3"},
 		{func(o *Options) { o.Mode = 0 }, "mode: got 0, want 1..3"},

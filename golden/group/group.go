@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/epic-inc/epic/golden/spec"
+	"github.com/epic-inc/epic/golden/tree"
 )
 
 // Version of the format that this package reads and writes.
@@ -29,6 +30,7 @@ type Group struct {
 	Mode       int        `json:"mode"`
 	Collective string     `json:"collective,omitempty"` // empty: the pipes are checked against none
 	RootRank   *int       `json:"root_rank,omitempty"`
+	Subgroups  []Subgroup `json:"subgroups"` // of a group of several collectives; see SubgroupList
 	RootSwitch string     `json:"root_switch,omitempty"`
 	MTU        int        `json:"mtu"`
 	Clock      Clock      `json:"clock"`
@@ -116,6 +118,14 @@ type Endpoint struct {
 	MigReq  bool    `json:"mig_req"`
 }
 
+// Subgroup is one queue pair a rank and the pipes of one collective.
+type Subgroup struct {
+	Name       string   `json:"name"`
+	Collective string   `json:"collective"` // empty: the pipes are checked against none
+	RootRank   *int     `json:"root_rank,omitempty"`
+	QPNs       []uint32 `json:"qpns"` // of the ranks
+}
+
 // Pipe names its ins and outs by the endpoints of its switch.
 type Pipe struct {
 	Name      string     `json:"name"`
@@ -125,6 +135,8 @@ type Pipe struct {
 	PSN0      uint32     `json:"psn0"`
 	Op        spec.Op    `json:"op"`
 	DType     spec.DType `json:"dtype"`
+	Mode      int        `json:"mode,omitempty"`       // 0: the group's
+	Subgroup  string     `json:"subgroup,omitempty"`   // given if the group has subgroups
 	BaseBlock *int       `json:"base_block,omitempty"` // always set once read
 }
 
@@ -132,7 +144,7 @@ type Pipe struct {
 type Rank struct {
 	MAC    MAC    `json:"mac"`
 	IP     IP     `json:"ip"`
-	QPN    uint32 `json:"qpn"`
+	QPN    uint32 `json:"qpn,omitempty"`    // 0 if the group has subgroups
 	Preset string `json:"preset,omitempty"` // empty: Host.Preset
 }
 
@@ -239,6 +251,67 @@ func (g *Group) placeBlocks() {
 		}
 		g.Host.WindowPackets = max(1, slots/2)
 	}
+}
+
+// SubgroupList is the subgroups of the group; one that lists none is one by itself, without a name.
+func (g *Group) SubgroupList() []Subgroup {
+	if len(g.Subgroups) > 0 {
+		return g.Subgroups
+	}
+	one := Subgroup{Collective: g.Collective, RootRank: g.RootRank}
+	for _, r := range g.Ranks {
+		one.QPNs = append(one.QPNs, r.QPN)
+	}
+	return []Subgroup{one}
+}
+
+// SubgroupOf is the index in SubgroupList of the subgroup that carries an AllReduce, Barrier, Reduce or
+// Broadcast.
+func (g *Group) SubgroupOf(step tree.Step) (int, error) {
+	var have []string
+	for i, s := range g.SubgroupList() {
+		c, err := tree.ParseCollective(s.Collective)
+		if err != nil {
+			continue
+		}
+		own := tree.Step{Collective: c}
+		if s.RootRank != nil {
+			own.Root = *s.RootRank
+		}
+		if own.Subgroup() == step.Subgroup() {
+			return i, nil
+		}
+		have = append(have, own.String())
+	}
+	return 0, fmt.Errorf("no subgroup for %v, the group has those of %s", step, some(have))
+}
+
+// Arithmetic is the operator and type of the group's pipes that reduce; an error if they are not the same.
+// With no such pipe they are those of its first pipe.
+func (g *Group) Arithmetic() (op spec.Op, dtype spec.DType, err error) {
+	found := ""
+	op, dtype = g.Switches[0].Pipes[0].Op, g.Switches[0].Pipes[0].DType
+	for _, sw := range g.Switches {
+		for _, p := range sw.Pipes {
+			here := fmt.Sprintf("switch %s: pipe %s", sw.Name, p.Name)
+			switch {
+			case len(p.Ins) < 2:
+			case found == "":
+				op, dtype, found = p.Op, p.DType, here
+			case p.Op != op || p.DType != dtype:
+				return 0, 0, fmt.Errorf("%s: got %v of %v, want %v of %v as %s: a group's vectors are of one type", here, p.Op, p.DType, op, dtype, found)
+			}
+		}
+	}
+	return op, dtype, nil
+}
+
+// ModeOf is the protocol mode of a pipe.
+func (g *Group) ModeOf(p *Pipe) int {
+	if p.Mode != 0 {
+		return p.Mode
+	}
+	return g.Mode
 }
 
 // blocks of the payload pool that the pipe takes.

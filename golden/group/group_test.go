@@ -98,7 +98,7 @@ func TestHostConfig(t *testing.T) {
 	g, err := Load(captures)
 	require.NoError(t, err)
 	for k := range 4 {
-		got, err := g.HostConfig(k)
+		got, err := g.HostConfig(k, 0)
 		require.NoError(t, err)
 		require.NoError(t, got.Validate())
 		assert.Equal(t, host.Config{
@@ -109,7 +109,7 @@ func TestHostConfig(t *testing.T) {
 			Settings: host.LinuxRXE(),
 		}, got)
 	}
-	_, err = g.HostConfig(4)
+	_, err = g.HostConfig(4, 0)
 	assert.ErrorContains(t, err, "rank 4 does not exist, want 0..3")
 
 	// Rank 1 is the root of a reduce: it only receives, from the same first PSN; limited endpoint, own preset.
@@ -119,7 +119,7 @@ func TestHostConfig(t *testing.T) {
 	require.NoError(t, err)
 	g.Ranks[1].Preset = "strict-nic"
 	g.Switches[0].Endpoints[1].PKey = 0x7001
-	got, err := g.HostConfig(1)
+	got, err := g.HostConfig(1, 0)
 	require.NoError(t, err)
 	assert.EqualValues(t, 77, got.RecvPSN)
 	assert.EqualValues(t, 0xf001, got.PKey)
@@ -159,10 +159,10 @@ func TestDefaultsAndPlacement(t *testing.T) {
 	assert.Contains(t, drawn, "└── leaf  8 ports  fd00::2 02:00:00:01:00:02  up by port 2, endpoint up qpn 0x000103")
 	assert.Equal(t, Peer{tree.Switch(0), 0}, g.Peer(1, 2))
 	assert.Equal(t, Peer{tree.Rank(1), 0}, g.Peer(1, 1))
-	s, e, err := g.RankPeer(1)
+	s, e, err := g.RankPeer(1, 0)
 	require.NoError(t, err)
 	assert.Equal(t, []int{1, 1}, []int{s, e})
-	_, _, err = g.RankPeer(2)
+	_, _, err = g.RankPeer(2, 0)
 	assert.ErrorContains(t, err, "rank 2 does not exist, want 0..1")
 }
 
@@ -190,7 +190,7 @@ func TestWrong(t *testing.T) {
 		{"version", "", "version: 1", "version: 2", `version: |2`, "version: got 2, want 1"},
 		{"no version", "", "version: 1\n", "", `|switches:`, "field version is missing (version of this format)"},
 		{"no endpoint qpn", "", "qpn: 0x102, ", "", `- |{name: b, `, "switches[0].endpoints[1]: field qpn is missing (queue pair number, 24 bits)"},
-		{"unknown field", "", "slots: 64", "slotz: 64", `ts: [a, b], |slotz: 64,`, `switches[0].pipes[0].slotz: unknown field, want one of base_block, dtype, ins, name, op, outs, psn0, slots`},
+		{"unknown field", "", "slots: 64", "slotz: 64", `ts: [a, b], |slotz: 64,`, `switches[0].pipes[0].slotz: unknown field, want one of base_block, dtype, ins, mode, name, op, outs, psn0, slots, subgroup`},
 		{"unknown field at the top", "", "ranks:", "speed: 3\nranks:", `|speed: 3`, "speed: unknown field, want one of clock, collective, host"},
 		{"string for a number", "", "slots: 64", "slots: many", ` b], slots: |many, psn0`, "switches[0].pipes[0].slots: got the string"},
 		{"not a power of two", "", "slots: 64", "slots: 100", ` b], slots: |100, psn0:`, "switches[0].pipes[0].slots: got 100, want a power of two, 2..4194304"},

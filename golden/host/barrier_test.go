@@ -12,7 +12,7 @@ import (
 // A Barrier is a message without payload, and the next one waits for the answer to the one before.
 func TestBarriersOneAfterTheOther(t *testing.T) {
 	c := config(LinuxRXE())
-	r, err := NewRank(RankConfig{QP: c, Barriers: 3, MessagePackets: 1, WindowPackets: 8})
+	r, err := NewRank(RankConfig{QPs: []Config{c}, Ops: []Op{{Barrier: true}, {Barrier: true}, {Barrier: true}}, MessagePackets: 1, WindowPackets: 8})
 	require.NoError(t, err)
 
 	state := func() [2]int { e, p := r.Barriers(); return [2]int{e, p} }
@@ -48,19 +48,16 @@ func TestBarriersOneAfterTheOther(t *testing.T) {
 	ack(2)
 	require.True(t, r.Done())
 	require.NoError(t, r.Err())
-	require.Empty(t, r.Result())
 }
 
 func TestBarrierTakesNoTensor(t *testing.T) {
-	for name, c := range map[string]RankConfig{
-		"with a tensor": {Barriers: 1, Send: make([]byte, 4)},
-		"with a result": {Barriers: 1, RecvBytes: 4},
-		"negative":      {Barriers: -1},
+	for name, op := range map[string]Op{
+		"with a tensor": {Barrier: true, Send: make([]byte, 4)},
+		"with a result": {Barrier: true, Recv: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.QP, c.MessagePackets, c.WindowPackets = config(LinuxRXE()), 1, 1
-			_, err := NewRank(c)
-			require.ErrorContains(t, err, "want Barriers or bytes")
+			_, err := NewRank(RankConfig{QPs: qps(), Ops: []Op{op}, MessagePackets: 1, WindowPackets: 1})
+			require.ErrorContains(t, err, "want a Barrier or bytes")
 		})
 	}
 }

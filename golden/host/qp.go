@@ -28,6 +28,7 @@ type Event struct {
 	Receive Receive      // PostRecv
 	Packet  *roce.Packet // Deliver; the QP keeps nothing of it
 	Timer   Timer        // Expire
+	QP      int          // Expire at a Rank: the index of the queue pair
 }
 
 // Message is a SEND request.
@@ -62,6 +63,7 @@ type Output struct {
 	Timer      Timer
 	Arm        bool          // SetTimer; arming an armed timer starts it again
 	After      time.Duration // SetTimer, if armed
+	QP         int           // of a Rank's outputs: the index of the queue pair
 }
 
 // Timer names one of a QP's timers.

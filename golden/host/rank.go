@@ -4,56 +4,120 @@ import (
 	"fmt"
 
 	"github.com/epic-inc/epic/golden/psn"
+	"github.com/epic-inc/epic/golden/reduce"
+	"github.com/epic-inc/epic/golden/roce"
+	"github.com/epic-inc/epic/golden/spec"
 )
 
-// Rank is the host's library on top of a QP: it sends one tensor as messages and collects one, and
-// keeps to the window MW of protocol.md section 1 (outstanding messages x M <= MW), which the NIC by
-// itself does not. It takes the QP's events, and posting is its own work.
-type Rank struct {
-	*QP
-	cfg RankConfig
+// Op is one step of a rank's program: what it sends into one of its queue pairs, and what it gets from it.
+type Op struct {
+	QP      int    // index in RankConfig.QPs
+	Send    []byte // not copied; empty: it sends nothing
+	Recv    int    // bytes that come; 0: nothing does
+	Barrier bool   // in place of both: a message without payload goes out, and one comes
 
-	sent      int // bytes of Send posted
-	entered   int // Barriers
-	passed    int
-	packets   int // of the messages outstanding
-	inFlight  []int
-	result    []byte
-	posted    int // bytes of receives posted; of Barriers, receives
-	nextID    uint64
-	err       error
+	// Own is the root's part of a Reduce, as long as Recv: it is reduced into what came, last.
+	Own   []byte
+	Op    spec.Op
+	DType spec.DType
+
+	// Pipelined lets the step begin when the step before has posted all that it sends, if the one before
+	// that has ended: two are under way at most.
+	Pipelined bool
+}
+
+// RankConfig says what a rank does.
+type RankConfig struct {
+	Name           string   // for messages; empty: the first queue pair's
+	QPs            []Config // at least one, with different QPNs
+	Ops            []Op     // one after the other
+	MessagePackets int      // M, packets of a message; the last may be shorter
+	WindowPackets  int      // MW, at least M: the most of one queue pair that are not acknowledged
+	PostedReceives int      // receives kept posted at a queue pair; 0: 64
+}
+
+// Rank is the host's library on top of its QPs: it runs a program of steps, sends tensors as messages and
+// puts together what comes, and keeps to the window MW of protocol.md section 1 (outstanding messages x M
+// <= MW), which a NIC by itself does not. It takes the QPs' events, and posting is its own work. Receives
+// are posted for all steps from the start, as far as PostedReceives allows.
+type Rank struct {
+	cfg      RankConfig
+	channels []*channel
+	ops      []opState
+	first    int // oldest step that has not ended
+	entered  int // Barriers
+	passed   int
+	err      error
+
 	collected []Output
 }
 
-// RankConfig says what a rank sends and expects.
-type RankConfig struct {
-	QP             Config
-	Send           []byte // the tensor it contributes; nil: none (the root of a Reduce)
-	RecvBytes      int    // how much it is to receive
-	Barriers       int    // so many Barriers one after the other, in place of a tensor
-	MessagePackets int    // M, packets of a message; the last may be shorter
-	WindowPackets  int    // MW, at least M
-	PostedReceives int    // receives kept posted; 0: 64
+type opState struct {
+	sent, packets int // bytes posted; packets not acknowledged
+	begun, ended  bool
+	result        []byte
+	received      bool // all of it
 }
+
+// channel is a QP with what is under way in it.
+type channel struct {
+	*QP
+	index     int
+	packets   int // of the messages outstanding
+	inFlight  []flight
+	expecting []flight // receives posted: step and bytes
+	nextRecv  int      // step whose receives are to be posted next
+	recvAt    int      // bytes of it that are posted
+	nextID    uint64
+}
+
+type flight struct{ op, size int }
 
 // NewRank returns a rank that has not begun; Start begins.
 func NewRank(cfg RankConfig) (*Rank, error) {
-	q, err := New(cfg.QP)
-	if err != nil {
-		return nil, err
-	}
-	if cfg.MessagePackets < 1 || cfg.WindowPackets < cfg.MessagePackets || cfg.RecvBytes < 0 {
-		return nil, fmt.Errorf("rank %v: got M %d, MW %d, %d bytes to receive; want 1 <= M <= MW and no less than 0 bytes",
-			q, cfg.MessagePackets, cfg.WindowPackets, cfg.RecvBytes)
-	}
-	if cfg.Barriers < 0 || cfg.Barriers > 0 && (len(cfg.Send) > 0 || cfg.RecvBytes > 0) {
-		return nil, fmt.Errorf("rank %v: got %d Barriers, %d bytes to send and %d to receive; want Barriers or bytes",
-			q, cfg.Barriers, len(cfg.Send), cfg.RecvBytes)
-	}
 	if cfg.PostedReceives == 0 {
 		cfg.PostedReceives = 64
 	}
-	return &Rank{QP: q, cfg: cfg}, nil
+	r := &Rank{cfg: cfg, ops: make([]opState, len(cfg.Ops))}
+	for i, c := range cfg.QPs {
+		q, err := New(c)
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range cfg.QPs[:i] {
+			if other.QPN == c.QPN {
+				return nil, fmt.Errorf("rank %v: two queue pairs have QPN %#06x, want one", q, c.QPN)
+			}
+		}
+		r.channels = append(r.channels, &channel{QP: q, index: i})
+	}
+	if len(r.channels) == 0 {
+		return nil, fmt.Errorf("rank %s: got no queue pair, want at least one", cfg.Name)
+	}
+	if cfg.MessagePackets < 1 || cfg.WindowPackets < cfg.MessagePackets {
+		return nil, fmt.Errorf("rank %v: got M %d, MW %d; want 1 <= M <= MW", r, cfg.MessagePackets, cfg.WindowPackets)
+	}
+	for i, op := range cfg.Ops {
+		if err := op.check(len(cfg.QPs)); err != nil {
+			return nil, fmt.Errorf("rank %v: step %d: %w", r, i, err)
+		}
+	}
+	return r, nil
+}
+
+func (op Op) check(qps int) error {
+	switch {
+	case op.QP < 0 || op.QP >= qps:
+		return fmt.Errorf("got queue pair %d, want 0..%d", op.QP, qps-1)
+	case op.Recv < 0 || op.Barrier && (len(op.Send) > 0 || op.Recv > 0):
+		return fmt.Errorf("got Barrier %v, %d bytes to send and %d to receive; want a Barrier or bytes", op.Barrier, len(op.Send), op.Recv)
+	case op.Own != nil && len(op.Own) != op.Recv:
+		return fmt.Errorf("its own part has %d bytes, want %d as it receives", len(op.Own), op.Recv)
+	}
+	if op.Own != nil {
+		return reduce.Supported(op.DType, op.Op)
+	}
+	return nil
 }
 
 // Start posts what may be posted at once, and sends.
@@ -63,114 +127,237 @@ func (r *Rank) Start() []Output {
 	return r.collected
 }
 
-// Run does one event of the QP, and posts what its completions allow. The slice is used again by the
+// Run does one event of a QP, and posts what its completions allow. The slice is used again by the
 // next Run. Completions stay in it, for those who count them.
 func (r *Rank) Run(ev Event) []Output {
 	r.collected = r.collected[:0]
-	r.do(ev)
+	if ev.Kind == Deliver {
+		c := r.owner(ev.Packet)
+		if c == nil {
+			return nil
+		}
+		ev.QP = c.index
+	}
+	r.do(r.channels[ev.QP], ev)
 	r.post()
 	return r.collected
 }
 
-func (r *Rank) do(ev Event) {
-	outs := r.QP.Run(ev)
-	r.collected = append(r.collected, outs...)
+// Owns says whether a packet is for one of its queue pairs.
+func (r *Rank) Owns(pkt *roce.Packet) bool { return r.owner(pkt) != nil }
+
+func (r *Rank) owner(pkt *roce.Packet) *channel {
+	for _, c := range r.channels {
+		if c.Accepts(pkt) {
+			return c
+		}
+	}
+	return nil
+}
+
+func (r *Rank) do(c *channel, ev Event) {
+	outs := c.QP.Run(ev)
+	for _, o := range outs {
+		o.QP = c.index
+		r.collected = append(r.collected, o)
+	}
 	for _, o := range outs {
 		if o.Kind == Complete {
-			r.completed(o.Completion)
+			r.completed(c, o.Completion)
 		}
 	}
 }
 
-func (r *Rank) completed(c Completion) {
+func (r *Rank) fail(err error) {
+	if r.err == nil {
+		r.err = fmt.Errorf("rank %v: %w", r, err)
+	}
+}
+
+func (r *Rank) completed(c *channel, done Completion) {
 	switch {
-	case c.Status != StatusSuccess:
-		if r.err == nil && c.Status != StatusFlushed {
+	case done.Status != StatusSuccess:
+		if done.Status != StatusFlushed {
 			what := "send"
-			if c.Recv {
+			if done.Recv {
 				what = "receive"
 			}
-			r.err = fmt.Errorf("rank %v: %s %d completed with status %d", r.QP, what, c.ID, c.Status)
+			r.fail(fmt.Errorf("%s %d of QPN %#06x completed with status %d", what, done.ID, c.cfg.QPN, done.Status))
 		}
-	case c.Recv && r.cfg.Barriers > 0:
-		r.passed++
-		if len(c.Payload) > 0 && r.err == nil {
-			r.err = fmt.Errorf("rank %v: Barrier %d came with %d bytes, want none", r.QP, r.passed, len(c.Payload))
-		}
-	case c.Recv:
-		r.result = append(r.result, c.Payload...)
+	case done.Recv:
+		r.received(c, done.Payload)
 	default:
-		r.packets -= r.inFlight[0]
-		r.inFlight = r.inFlight[1:]
+		f := c.inFlight[0]
+		c.inFlight = c.inFlight[1:]
+		c.packets -= f.size
+		r.ops[f.op].packets -= f.size
 	}
 }
 
+func (r *Rank) received(c *channel, payload []byte) {
+	want := c.expecting[0]
+	c.expecting = c.expecting[1:]
+	op, st := &r.cfg.Ops[want.op], &r.ops[want.op]
+	if len(payload) != want.size {
+		r.fail(fmt.Errorf("step %d: a message came with %d bytes, want %d", want.op, len(payload), want.size))
+	}
+	if op.Barrier {
+		r.passed++
+		st.received = true
+		return
+	}
+	st.result = append(st.result, payload...)
+	if len(st.result) < op.Recv || st.received {
+		return
+	}
+	st.received = true
+	if op.Own != nil {
+		if err := reduce.Accumulate(op.DType, op.Op, st.result, op.Own); err != nil {
+			r.fail(fmt.Errorf("step %d: %w", want.op, err))
+		}
+	}
+}
+
+// post posts receives and then what the program allows to send.
 func (r *Rank) post() {
 	if r.Failed() {
 		return
 	}
-	if r.cfg.Barriers > 0 {
-		r.postBarrier()
+	for _, c := range r.channels {
+		r.postReceives(c)
+	}
+	for i := r.first; i < len(r.ops) && r.mayBegin(i); i++ {
+		r.send(i)
+		r.end(i)
+	}
+	for r.first < len(r.ops) && r.ops[r.first].ended {
+		r.first++
+	}
+}
+
+// mayBegin says whether the program has come to step i.
+func (r *Rank) mayBegin(i int) bool {
+	switch {
+	case r.ops[i].begun || i == 0:
+		return true
+	case i > 1 && !r.ops[i-2].ended && !r.ops[i-2].received:
+		return false
+	}
+	before := &r.ops[i-1]
+	if before.ended || r.cfg.Ops[i-1].Barrier && before.received { // the answer to a Barrier says more than its ACK
+		return true
+	}
+	return r.cfg.Ops[i].Pipelined && before.begun && before.sent == len(r.cfg.Ops[i-1].Send)
+}
+
+func (r *Rank) postReceives(c *channel) {
+	size := r.cfg.MessagePackets * c.cfg.MTU
+	for c.nextRecv < len(r.ops) && len(c.rsp.queue) < r.cfg.PostedReceives {
+		op := &r.cfg.Ops[c.nextRecv]
+		if op.QP != c.index || c.recvAt >= op.Recv && !op.Barrier {
+			c.nextRecv, c.recvAt = c.nextRecv+1, 0
+			continue
+		}
+		n := min(size, op.Recv-c.recvAt)
+		f := flight{c.nextRecv, n}
+		if c.recvAt += n; op.Barrier {
+			c.nextRecv, c.recvAt = c.nextRecv+1, 0
+		}
+		c.nextID++
+		c.expecting = append(c.expecting, f)
+		r.do(c, Event{Kind: PostRecv, Receive: Receive{ID: c.nextID, Bytes: n}})
+	}
+}
+
+// send posts the messages of step i, as far as the window allows.
+func (r *Rank) send(i int) {
+	op, st := &r.cfg.Ops[i], &r.ops[i]
+	c := r.channels[op.QP]
+	post := func(m []byte, packets int) {
+		c.nextID++
+		c.packets += packets
+		st.packets += packets
+		c.inFlight = append(c.inFlight, flight{i, packets})
+		r.do(c, Event{Kind: PostSend, Message: Message{ID: c.nextID, Payload: m}})
+	}
+	if op.Barrier {
+		if !st.begun && c.packets < r.cfg.WindowPackets {
+			st.begun = true
+			r.entered++
+			post(nil, 1)
+		}
 		return
 	}
-	size := r.cfg.MessagePackets * r.cfg.QP.MTU
-	for r.posted < r.cfg.RecvBytes && len(r.rsp.queue) < r.cfg.PostedReceives {
-		r.nextID++
-		r.posted += size
-		r.do(Event{Kind: PostRecv, Receive: Receive{ID: r.nextID, Bytes: size}})
-	}
-	for r.sent < len(r.cfg.Send) {
-		m := r.cfg.Send[r.sent:min(len(r.cfg.Send), r.sent+size)]
-		n := (len(m) + r.cfg.QP.MTU - 1) / r.cfg.QP.MTU
-		if r.packets+n > r.cfg.WindowPackets {
+	st.begun = true
+	size := r.cfg.MessagePackets * c.cfg.MTU
+	for st.sent < len(op.Send) {
+		m := op.Send[st.sent:min(len(op.Send), st.sent+size)]
+		n := (len(m) + c.cfg.MTU - 1) / c.cfg.MTU
+		if c.packets+n > r.cfg.WindowPackets {
 			return
 		}
-		r.nextID++
-		r.sent += len(m)
-		r.packets += n
-		r.inFlight = append(r.inFlight, n)
-		r.do(Event{Kind: PostSend, Message: Message{ID: r.nextID, Payload: m}})
+		st.sent += len(m)
+		post(m, n)
 	}
 }
 
-// postBarrier enters the next Barrier, a message without payload, once the one before is passed.
-func (r *Rank) postBarrier() {
-	for r.posted < r.cfg.Barriers && len(r.rsp.queue) < r.cfg.PostedReceives {
-		r.nextID++
-		r.posted++
-		r.do(Event{Kind: PostRecv, Receive: Receive{ID: r.nextID}})
-	}
-	if r.entered == r.cfg.Barriers || r.entered > r.passed || r.packets == r.cfg.WindowPackets {
-		return
-	}
-	r.nextID++
-	r.entered++
-	r.packets++
-	r.inFlight = append(r.inFlight, 1)
-	r.do(Event{Kind: PostSend, Message: Message{ID: r.nextID}})
+// end notes whether step i has ended: all sent is acknowledged, all expected is here.
+func (r *Rank) end(i int) {
+	op, st := &r.cfg.Ops[i], &r.ops[i]
+	st.ended = st.begun && st.sent == len(op.Send) && st.packets == 0 && (st.received || op.Recv == 0 && !op.Barrier)
 }
 
-// Done says that everything is sent, acknowledged and received, or that the rank has failed.
-func (r *Rank) Done() bool {
-	return r.Failed() || r.sent == len(r.cfg.Send) && r.Idle() && len(r.result) >= r.cfg.RecvBytes && r.passed == r.cfg.Barriers
+// Done says that every step has ended, or that the rank has failed.
+func (r *Rank) Done() bool { return r.Failed() || r.first == len(r.ops) }
+
+// Failed says that one of its queue pairs is in the error state.
+func (r *Rank) Failed() bool {
+	for _, c := range r.channels {
+		if c.QP.Failed() {
+			return true
+		}
+	}
+	return false
 }
 
 // Barriers are how many Barriers it has entered, and how many of them it has passed.
 func (r *Rank) Barriers() (entered, passed int) { return r.entered, r.passed }
 
-// Result is what it received so far.
-func (r *Rank) Result() []byte { return r.result }
+// Ended is how many steps of its program have ended, all before which have too.
+func (r *Rank) Ended() int { return r.first }
 
-// Err is the first error of a completion, nil if there was none.
+// Result is what step i received so far; of a Reduce's root, with its own part once all is there.
+func (r *Rank) Result(i int) []byte { return r.ops[i].result }
+
+// Err is the first thing that went wrong, nil if nothing has.
 func (r *Rank) Err() error {
-	if r.err == nil && r.Failed() {
-		return fmt.Errorf("rank %v: queue pair is in error", r.QP)
+	if r.err != nil {
+		return r.err
 	}
-	return r.err
+	for _, c := range r.channels {
+		if c.QP.Failed() {
+			return fmt.Errorf("rank %v: queue pair %#06x is in error", r, c.cfg.QPN)
+		}
+	}
+	return nil
 }
 
-// Outstanding is how many packets it has posted and not seen acknowledged: at most MW.
-func (r *Rank) Outstanding() int { return r.packets }
+// QPs is how many queue pairs it has.
+func (r *Rank) QPs() int { return len(r.channels) }
 
-// NextPSN is the psn after all that it has posted, where the next collective goes on.
-func (r *Rank) NextPSN() psn.PSN { return r.req.end }
+// Outstanding is how many packets of queue pair q it has posted and not seen acknowledged: at most MW.
+func (r *Rank) Outstanding(q int) int { return r.channels[q].packets }
+
+// NextPSN is the psn after all that it has posted at queue pair q, where the next collective goes on.
+func (r *Rank) NextPSN(q int) psn.PSN { return r.channels[q].req.end }
+
+// NextRecvPSN is the psn that queue pair q expects next.
+func (r *Rank) NextRecvPSN(q int) psn.PSN { return r.channels[q].rsp.ePSN }
+
+// String names the rank in messages.
+func (r *Rank) String() string {
+	if r.cfg.Name != "" || len(r.channels) == 0 {
+		return r.cfg.Name
+	}
+	return r.channels[0].QP.String()
+}

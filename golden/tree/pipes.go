@@ -1,22 +1,30 @@
 package tree
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/epic-inc/epic/golden/spec"
+)
 
 // Collective is an operation of a group. It is wider than spec's type on the wire, for
 // ReduceScatter and AllGather are sequences of Reduce and Broadcast.
 type Collective uint8
 
-// The six collectives.
+// The six collectives; the first four have the numbers of the wire.
 const (
-	AllReduce Collective = iota
-	Reduce
-	Broadcast
-	Barrier
-	ReduceScatter
-	AllGather
+	AllReduce     = Collective(spec.CollTypeAllreduce)
+	Reduce        = Collective(spec.CollTypeReduce)
+	Broadcast     = Collective(spec.CollTypeBroadcast)
+	Barrier       = Collective(spec.CollTypeBarrier)
+	ReduceScatter = Barrier + 1
+	AllGather     = Barrier + 2
 )
 
-var collectiveNames = [...]string{"allreduce", "reduce", "broadcast", "barrier", "reducescatter", "allgather"}
+var collectiveNames = [...]string{AllReduce: spec.CollTypeAllreduce.String(), Reduce: spec.CollTypeReduce.String(),
+	Broadcast: spec.CollTypeBroadcast.String(), Barrier: spec.CollTypeBarrier.String(), ReduceScatter: "reducescatter", AllGather: "allgather"}
 
 // Collectives lists all six names, in the order of their values.
 func Collectives() []string { return append([]string(nil), collectiveNames[:]...) }
@@ -41,6 +49,31 @@ func ParseCollective(s string) (Collective, error) {
 
 // HasRoot says whether the collective names a root rank.
 func (c Collective) HasRoot() bool { return c == Reduce || c == Broadcast }
+
+// ParseSteps reads a list of collectives: names of Collectives with commas between them, reduce and
+// broadcast with their root rank after a colon, as in "allreduce,reduce:2,allgather". A root left out is
+// rank 0.
+func ParseSteps(s string) ([]Step, error) {
+	var steps []Step
+	for _, one := range strings.Split(s, ",") {
+		name, root, given := strings.Cut(one, ":")
+		c, err := ParseCollective(name)
+		if err != nil {
+			return nil, err
+		}
+		step := Step{Collective: c}
+		if given {
+			if !c.HasRoot() {
+				return nil, fmt.Errorf("collective %q has a root, want none: only reduce and broadcast have one", one)
+			}
+			if step.Root, err = strconv.Atoi(root); err != nil || step.Root < 0 {
+				return nil, fmt.Errorf("collective %q: got root %q, want a rank, 0 and up", one, root)
+			}
+		}
+		steps = append(steps, step)
+	}
+	return steps, nil
+}
 
 // Role of a pipe in its collective.
 type Role uint8
@@ -75,6 +108,37 @@ type Pipe struct {
 type Step struct {
 	Collective Collective
 	Root       int
+}
+
+// String is as ParseSteps takes it.
+func (s Step) String() string {
+	if s.Collective.HasRoot() {
+		return fmt.Sprintf("%v:%d", s.Collective, s.Root)
+	}
+	return s.Collective.String()
+}
+
+// Subgroups lists the subgroups that a list of collectives needs, each named by its first user: one for
+// AllReduce and Barrier, one for each root of a Reduce, one for each of a Broadcast (protocol.md 2).
+func (t *Tree) Subgroups(steps []Step) []Step {
+	var list []Step
+	for _, s := range steps {
+		for _, one := range t.Steps(s.Collective, s.Root) {
+			one = one.Subgroup()
+			if !slices.Contains(list, one) {
+				list = append(list, one)
+			}
+		}
+	}
+	return list
+}
+
+// Subgroup is the collective that names the subgroup of a step: a Barrier goes through AllReduce's.
+func (s Step) Subgroup() Step {
+	if s.Collective == Barrier {
+		s.Collective = AllReduce
+	}
+	return s
 }
 
 // Steps splits a collective into those that Pipes takes: ReduceScatter is Reduce(0), Reduce(1), ...

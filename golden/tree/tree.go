@@ -190,6 +190,24 @@ func TwoLevel(ranks int) (*Tree, error) {
 	return New(names, ranks, edges, 0)
 }
 
+// ThreeLevel is a switch "leaf" under a switch "mid" under the switch "root", each with its share of the
+// ranks: the first third at the root, the last at the leaf. With fewer than 3 ranks a switch would have none.
+func ThreeLevel(ranks int) (*Tree, error) {
+	if ranks < 3 {
+		return nil, fmt.Errorf("tree has %d ranks, want at least 3, one at each switch", ranks)
+	}
+	var edges []Edge
+	for s := range 3 {
+		if s > 0 {
+			edges = append(edges, Edge{Switch(s - 1), Switch(s)})
+		}
+		for r := s * ranks / 3; r < (s+1)*ranks/3; r++ {
+			edges = append(edges, Edge{Switch(s), Rank(r)})
+		}
+	}
+	return New([]string{"root", "mid", "leaf"}, ranks, edges, 0)
+}
+
 // LeafWidth is the number of ranks at each leaf of TwoLevel: ceil(sqrt(ranks)).
 func LeafWidth(ranks int) int {
 	w := int(math.Sqrt(float64(ranks)))

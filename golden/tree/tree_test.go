@@ -377,3 +377,27 @@ func TestPipesDeliver(t *testing.T) {
 		}
 	}
 }
+
+func TestParseSteps(t *testing.T) {
+	steps, err := ParseSteps("allreduce,reduce:2,broadcast,barrier,reducescatter,allgather")
+	require.NoError(t, err)
+	require.Equal(t, []Step{{AllReduce, 0}, {Reduce, 2}, {Broadcast, 0}, {Barrier, 0}, {ReduceScatter, 0}, {AllGather, 0}}, steps)
+	require.Equal(t, "reduce:2", steps[1].String())
+	require.Equal(t, "barrier", steps[3].String())
+	for text, want := range map[string]string{
+		"": "is unknown", "allreduce,": "is unknown", "allreduce:0": "want none", "reduce:": `got root ""`, "reduce:-1": `got root "-1"`,
+	} {
+		_, err := ParseSteps(text)
+		require.ErrorContains(t, err, want, text)
+	}
+}
+
+func TestSubgroups(t *testing.T) {
+	tr, err := ThreeLevel(3)
+	require.NoError(t, err)
+	require.Equal(t, []Step{{AllReduce, 0}, {Reduce, 1}, {Reduce, 0}, {Reduce, 2}, {Broadcast, 0}},
+		tr.Subgroups([]Step{{Barrier, 0}, {Reduce, 1}, {ReduceScatter, 0}, {AllReduce, 0}, {Broadcast, 0}}))
+	require.Equal(t, "root\n├── rank 0\n└── mid\n    ├── rank 1\n    └── leaf\n        └── rank 2\n", tr.Draw(nil))
+	_, err = ThreeLevel(2)
+	require.ErrorContains(t, err, "want at least 3")
+}

@@ -1,0 +1,249 @@
+package fabric
+
+import (
+	"fmt"
+
+	"github.com/epic-inc/epic/golden/expect"
+	"github.com/epic-inc/epic/golden/group"
+	"github.com/epic-inc/epic/golden/host"
+	"github.com/epic-inc/epic/golden/spec"
+	"github.com/epic-inc/epic/golden/tree"
+)
+
+// Work is what a group does: collectives back to back.
+type Work struct {
+	Steps []tree.Step
+	Input [][][]byte // of each collective: the vector of each rank; nil for a Barrier
+}
+
+// RandomWork makes vectors of `bytes` for each collective from a seed.
+func RandomWork(g *group.Group, seed uint64, steps []tree.Step, bytes int) (*Work, error) {
+	op, dtype, err := g.Arithmetic()
+	if err != nil {
+		return nil, err
+	}
+	w := &Work{Steps: steps}
+	for i, s := range steps {
+		var in [][]byte
+		if s.Collective != tree.Barrier {
+			in = expect.Vectors(seed+uint64(i)<<32, len(g.Ranks), bytes, dtype, op)
+		}
+		w.Input = append(w.Input, in)
+	}
+	return w, nil
+}
+
+// Job is the ranks of groups with their programs, and what each must have in the end.
+type Job struct {
+	set    *group.Set
+	groups []*groupJob
+	early  error
+}
+
+type groupJob struct {
+	work     *Work
+	dtype    spec.DType
+	want     [][][]byte // collective, rank
+	programs []host.Program
+	firsts   [][]int // of each rank: where in its steps each collective begins
+	ranks    []*host.Rank
+}
+
+// NewJob makes the ranks of every group of the set; work is in the order of its groups.
+func NewJob(set *group.Set, work ...*Work) (*Job, error) {
+	if len(work) != len(set.Groups) {
+		return nil, fmt.Errorf("job: got the work of %d groups, want %d", len(work), len(set.Groups))
+	}
+	j := &Job{set: set}
+	for i, g := range set.Groups {
+		one, err := newGroupJob(g, work[i])
+		if err != nil {
+			return nil, fmt.Errorf("group %d: %w", i, err)
+		}
+		j.groups = append(j.groups, one)
+	}
+	return j, nil
+}
+
+func newGroupJob(g *group.Group, w *Work) (*groupJob, error) {
+	op, dtype, err := g.Arithmetic()
+	if err != nil {
+		return nil, err
+	}
+	j := &groupJob{work: w, dtype: dtype}
+	for i, s := range w.Steps {
+		var want [][]byte
+		switch {
+		case s.Collective == tree.Barrier:
+			want = make([][]byte, len(g.Ranks))
+		case len(w.Input[i]) != len(g.Ranks):
+			return nil, fmt.Errorf("%v: got %d vectors for %d ranks", s, len(w.Input[i]), len(g.Ranks))
+		default:
+			if want, err = expect.Results(s, dtype, op, w.Input[i]); err != nil {
+				return nil, fmt.Errorf("%v: %w", s, err)
+			}
+		}
+		j.want = append(j.want, want)
+	}
+	for r := range g.Ranks {
+		p := host.Program{Rank: r, Ranks: len(g.Ranks), Steps: w.Steps, Op: op, DType: dtype, QP: g.SubgroupOf}
+		for i := range w.Steps {
+			var v []byte
+			if w.Input[i] != nil {
+				v = w.Input[i][r]
+			}
+			p.Input = append(p.Input, v)
+		}
+		cfg, err := g.RankConfig(r)
+		if err != nil {
+			return nil, err
+		}
+		ops, first, err := p.Plan()
+		if err != nil {
+			return nil, err
+		}
+		cfg.Ops = ops
+		rank, err := host.NewRank(cfg)
+		if err != nil {
+			return nil, err
+		}
+		j.programs, j.firsts, j.ranks = append(j.programs, p), append(j.firsts, first), append(j.ranks, rank)
+	}
+	return j, nil
+}
+
+// Host is the node of host i of the set, which starts at time start.
+func (j *Job) Host(i int, start uint64) (*Host, error) {
+	var ranks []*host.Rank
+	members := j.set.Hosts[i].Ranks
+	for _, m := range members {
+		ranks = append(ranks, j.groups[m.Group].ranks[m.Rank])
+	}
+	h, err := NewHost(ScaleOf(j.set.Clock), start, ranks...)
+	if err != nil {
+		return nil, err
+	}
+	h.Completed = func(_ uint64, k int, c host.Completion) {
+		if c.Recv && j.early == nil {
+			j.early = j.groups[members[k].Group].barrierEarly(members[k].Rank)
+		}
+	}
+	return h, nil
+}
+
+// barrierEarly says whether rank r has passed a Barrier that another has not entered.
+func (j *groupJob) barrierEarly(r int) error {
+	_, passed := j.ranks[r].Barriers()
+	for other, o := range j.ranks {
+		if entered, _ := o.Barriers(); entered < passed {
+			return fmt.Errorf("rank %d has passed Barrier %d, but rank %d has entered only %d", r, passed, other, entered)
+		}
+	}
+	return nil
+}
+
+// Err is the first thing that went wrong.
+func (j *Job) Err() error {
+	if j.early != nil {
+		return j.early
+	}
+	for i, g := range j.groups {
+		for _, r := range g.ranks {
+			if err := r.Err(); err != nil {
+				return j.of(i, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (j *Job) of(group int, err error) error {
+	if len(j.groups) == 1 {
+		return err
+	}
+	return fmt.Errorf("group %d: %w", group, err)
+}
+
+// Done says that every rank has run its program to the end.
+func (j *Job) Done() bool {
+	for _, g := range j.groups {
+		for _, r := range g.ranks {
+			if !r.Done() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// GroupDone says so of one group.
+func (j *Job) GroupDone(group int) bool {
+	for _, r := range j.groups[group].ranks {
+		if !r.Done() {
+			return false
+		}
+	}
+	return true
+}
+
+// Progress counts bytes of results, those that ranks have and all.
+func (j *Job) Progress() (got, total int) {
+	for _, g := range j.groups {
+		for r, rank := range g.ranks {
+			for i := range g.work.Steps {
+				total += len(g.want[i][r])
+				if first := g.firsts[r]; rank.Ended() >= first[i+1] {
+					got += len(g.want[i][r])
+				}
+			}
+		}
+	}
+	return got, total
+}
+
+// Collectives is how many collectives every rank of a group has ended.
+func (j *Job) Collectives(group int) int {
+	g := j.groups[group]
+	n := len(g.work.Steps)
+	for r, rank := range g.ranks {
+		for n > 0 && rank.Ended() < g.firsts[r][n] {
+			n--
+		}
+	}
+	return n
+}
+
+// Rank is a rank of a group.
+func (j *Job) Rank(group, rank int) *host.Rank { return j.groups[group].ranks[rank] }
+
+// Result is what a rank has of collective i.
+func (j *Job) Result(group, rank, i int) []byte {
+	g := j.groups[group]
+	return g.programs[rank].Result(g.ranks[rank], g.firsts[rank], i)
+}
+
+// WrongResult is a result that is not what the vectors give.
+type WrongResult struct {
+	Group, Collective, Rank int
+	Step                    tree.Step
+	Where                   string
+}
+
+// Error says whose and where.
+func (w *WrongResult) Error() string {
+	return fmt.Sprintf("result of rank %d of collective %d, %v: %s", w.Rank, w.Collective, w.Step, w.Where)
+}
+
+// Check compares every rank's results with what they must be; a difference is a *WrongResult.
+func (j *Job) Check() error {
+	for n, g := range j.groups {
+		for i, s := range g.work.Steps {
+			for r := range g.ranks {
+				if d := expect.Differs(g.dtype, j.Result(n, r, i), g.want[i][r]); d != "" {
+					return j.of(n, &WrongResult{n, i, r, s, d})
+				}
+			}
+		}
+	}
+	return nil
+}

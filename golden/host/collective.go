@@ -1,0 +1,132 @@
+package host
+
+import (
+	"fmt"
+
+	"github.com/epic-inc/epic/golden/reduce"
+	"github.com/epic-inc/epic/golden/spec"
+	"github.com/epic-inc/epic/golden/tree"
+)
+
+// Program is a list of collectives that a rank takes part in, one after the other.
+type Program struct {
+	Rank, Ranks int
+	Steps       []tree.Step
+	Input       [][]byte // the rank's vector for each collective; a Barrier has none
+	Op          spec.Op
+	DType       spec.DType
+	// QP is the queue pair of the subgroup for AllReduce, Barrier, a Reduce or a Broadcast.
+	QP func(tree.Step) (int, error)
+}
+
+// Part is the share of rank r of a vector of so many bytes, in whole elements: bytes from..to-1.
+// Shares differ by one element at most.
+func (p *Program) Part(bytes, r int) (from, to int) {
+	size, err := reduce.ElementBytes(p.DType)
+	if err != nil {
+		return 0, 0
+	}
+	n := bytes / size
+	return r * n / p.Ranks * size, (r + 1) * n / p.Ranks * size
+}
+
+// Plan returns the steps of the program, and of each collective the index of its first; the last entry is
+// the number of all. ReduceScatter and AllGather become Reduces and Broadcasts of the ranks' parts, in rank
+// order, pipelined; the part of a rank that is empty is left out.
+func (p *Program) Plan() (ops []Op, first []int, err error) {
+	if _, err := reduce.ElementBytes(p.DType); err != nil {
+		return nil, nil, err
+	}
+	if len(p.Input) != len(p.Steps) {
+		return nil, nil, fmt.Errorf("program of rank %d: got %d vectors for %d collectives", p.Rank, len(p.Input), len(p.Steps))
+	}
+	for i, s := range p.Steps {
+		first = append(first, len(ops))
+		v := p.Input[i]
+		add := func(s tree.Step, v []byte, pipelined bool) {
+			if err != nil || len(v) == 0 && s.Collective != tree.Barrier {
+				return
+			}
+			op := Op{Op: p.Op, DType: p.DType, Pipelined: pipelined}
+			if op.QP, err = p.QP(s); err != nil {
+				return
+			}
+			root := s.Root == p.Rank
+			switch s.Collective {
+			case tree.AllReduce:
+				op.Send, op.Recv = v, len(v)
+			case tree.Barrier:
+				op.Barrier = true
+			case tree.Reduce:
+				if root {
+					op.Recv, op.Own = len(v), v
+				} else {
+					op.Send = v
+				}
+			case tree.Broadcast:
+				if root {
+					op.Send = v
+				} else {
+					op.Recv = len(v)
+				}
+			}
+			ops = append(ops, op)
+		}
+		switch s.Collective {
+		case tree.ReduceScatter, tree.AllGather:
+			one := tree.Reduce
+			if s.Collective == tree.AllGather {
+				one = tree.Broadcast
+			}
+			for r := range p.Ranks {
+				from, to := p.Part(len(v), r)
+				add(tree.Step{Collective: one, Root: r}, v[from:to], r > 0)
+			}
+		default:
+			add(s, v, false)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("program of rank %d: collective %d, %v: %w", p.Rank, i, s, err)
+		}
+	}
+	return ops, append(first, len(ops)), nil
+}
+
+// Result is what the rank has of collective i of the program that r ran: a vector as long as its input
+// after AllReduce, Broadcast and AllGather, and after Reduce at the root; its part after ReduceScatter;
+// nil where it gets nothing.
+func (p *Program) Result(r *Rank, first []int, i int) []byte {
+	v, s := p.Input[i], p.Steps[i]
+	from := first[i]
+	switch s.Collective {
+	case tree.AllReduce:
+		return r.Result(from)
+	case tree.Reduce:
+		if s.Root == p.Rank {
+			return r.Result(from)
+		}
+	case tree.Broadcast:
+		if s.Root == p.Rank {
+			return v
+		}
+		return r.Result(from)
+	case tree.ReduceScatter, tree.AllGather:
+		var whole []byte
+		at := from
+		for k := range p.Ranks {
+			lo, hi := p.Part(len(v), k)
+			if lo == hi {
+				continue
+			}
+			switch {
+			case s.Collective == tree.AllGather && k == p.Rank:
+				whole = append(whole, v[lo:hi]...)
+			case s.Collective == tree.AllGather, k == p.Rank:
+				whole = append(whole, r.Result(at)...)
+			}
+			at++
+		}
+		return whole
+	}
+	return nil
+}
