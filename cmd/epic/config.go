@@ -11,6 +11,7 @@ import (
 
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/host"
+	"github.com/epic-inc/epic/golden/spec"
 )
 
 func configCommand() *cobra.Command {
@@ -174,9 +175,11 @@ func exactly(n int, what string) cobra.PositionalArgs {
 // group.OptionError.
 func shapeFlags(f *pflag.FlagSet, o *group.Options) {
 	f.IntVar(&o.Ranks, "ranks", o.Ranks, "number of ranks, at least 2; at most 64 at one switch")
-	f.StringVar(&o.Tree, "tree", o.Tree, "shape of the IncTree: "+strings.Join(group.TreeShapes(), " or "))
-	f.StringVar(&o.Collective, "collective", o.Collective, strings.Join(group.Collectives(), ", "))
-	f.IntVar(&o.RootRank, "root-rank", o.RootRank, "root of a reduce or broadcast")
+	f.StringVar(&o.Tree, "tree", o.Tree, "shape of the IncTree: "+strings.Join(group.TreeShapes(), ", "))
+	f.StringVar(&o.Collective, "collective", o.Collective, strings.Join(group.Collectives(), ", ")+"; or several, as allreduce,reduce:2,allgather (root ranks after a colon)")
+	f.IntVar(&o.RootRank, "root-rank", o.RootRank, "root of a reduce or broadcast that is not in a list")
+	f.Var(&named[spec.Op]{&o.Op, spec.ParseOp, words[spec.Op]()}, "op", "how elements are reduced: "+strings.Join(words[spec.Op](), ", "))
+	f.Var(&named[spec.DType]{&o.DType, spec.ParseDType, words[spec.DType]()}, "dtype", "type of the elements: "+strings.Join(words[spec.DType](), ", "))
 	f.IntVar(&o.Mode, "mode", o.Mode, "protocol mode, 1 to 3")
 	f.IntVar(&o.MTU, "mtu", o.MTU, "payload bytes of a full packet: 256, 512, 1024, 2048 or 4096")
 	f.Uint64Var(&o.PSN0, "psn0", o.PSN0, "first PSN, 24 bits")
@@ -196,6 +199,45 @@ func shapeFlags(f *pflag.FlagSet, o *group.Options) {
 	f.IntVar(&o.HostTimeout, "host-timeout", o.HostTimeout, "ACK timeout of the ranks' NICs: 4.096 us x 2^code, 0 for none")
 	f.StringVar(&o.Preset, "preset", o.Preset, "how the ranks' NICs behave: "+strings.Join(host.Presets(), " or "))
 	f.SortFlags = false
+}
+
+// enum is a numbered name of the spec, from 0 on.
+type enum interface {
+	~uint8
+	fmt.Stringer
+	Valid() bool
+}
+
+// named is a flag that takes such a name.
+type named[T enum] struct {
+	value *T
+	parse func(string) (T, error)
+	of    []string
+}
+
+func (n *named[T]) String() string {
+	if n.value == nil {
+		return ""
+	}
+	return (*n.value).String()
+}
+func (n *named[T]) Type() string { return "name" }
+func (n *named[T]) Set(s string) error {
+	v, err := n.parse(s)
+	if err != nil {
+		return fmt.Errorf("got %q, want one of %s", s, strings.Join(n.of, ", "))
+	}
+	*n.value = v
+	return nil
+}
+
+// words are all the names.
+func words[T enum]() []string {
+	var list []string
+	for v := T(0); v.Valid(); v++ {
+		list = append(list, v.String())
+	}
+	return list
 }
 
 // completeShape completes the values of the shape flags.

@@ -21,6 +21,7 @@ import (
 	"github.com/epic-inc/epic/cosim/link"
 	"github.com/epic-inc/epic/cosim/run"
 	"github.com/epic-inc/epic/golden/group"
+	"github.com/epic-inc/epic/golden/tree"
 )
 
 // cosimClocksPerTick is the time scale of generated groups that are simulated: timers run 100 times
@@ -51,15 +52,20 @@ func cosimRun() *cobra.Command {
 	shape := group.DefaultOptions()
 	shape.ClocksPerTick = cosimClocksPerTick
 	var s simFlags
+	var groups int
 	c := &cobra.Command{
 		Use:   "run",
-		Short: "Run a collective of virtual hosts through the engine",
+		Short: "Run collectives of virtual hosts through engines",
 		Long: `Run makes a group of the given shape, or takes that of --config, lets virtual hosts reduce random
-vectors through it, and compares every record, frame and state of the Verilog engine with the golden
-model, and the results with a sum computed apart from both. Without --seed the seed is random; the
-report has it, and --seed repeats the run to the byte.`,
+vectors through it, and compares every record, frame and state of each Verilog engine with the golden
+model, and the results with some computed apart from both. Collectives of a list follow one another
+without a pause; groups that share the switches (--groups, or --config more than once) run at once.
+Vectors of floating point are small integers, of which every order of adding gives the same bits, and
+those of int8 do not saturate. Without --seed the seed is random; the report has it, and --seed repeats
+the run to the byte.`,
 		Example: `  epic cosim run --ranks 4 --bytes 65536 --data-w 512
   epic cosim run --ranks 9 --tree two-level --rtl-at leaf1 --psn0 0xfffff0 --loss 0.01 --seed 7 --json
+  epic cosim run --tree three-level --rtl-at all --collective allreduce,reduce:2,allgather --groups 2
   epic cosim run --config group.yaml --backpressure 0.3 --capture out.pcapng --trace wave.fst`,
 		Args: noArgs,
 	}
@@ -67,13 +73,15 @@ report has it, and --seed repeats the run to the byte.`,
 	f.SortFlags = false
 	shapeFlags(f, &shape)
 	names := shapeNames(f)
-	f.IntVar(&s.options.Bytes, "bytes", 64<<10, "bytes of each rank's vector, a multiple of 4")
+	f.IntVar(&s.options.Bytes, "bytes", 64<<10, "bytes of each rank's vector for each collective, whole elements")
+	f.IntVar(&groups, "groups", 1, "groups of this shape that share the switches and run at once")
 	f.IntVar(&s.options.Barriers, "barriers", 0, "Barriers one after the other, 16 if absent; of --collective barrier alone")
 	f.StringArrayVar(&s.inputs, "input", nil, "file with the vector of a rank; once for each rank, in their order, instead of --bytes")
-	s.add(c, "group.yaml to run instead of a generated group")
+	s.add(c, "group.yaml to run instead of a generated group; more of them share its switches")
 	completeShape(c)
+	delete(names, "collective") // of a file with subgroups it says which
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := s.group(f, shape, names); err != nil {
+		if err := s.groups(f, shape, names, groups); err != nil {
 			return err
 		}
 		if f.Changed("bytes") && s.options.Group.Collective == "barrier" {
@@ -85,20 +93,56 @@ report has it, and --seed repeats the run to the byte.`,
 }
 
 // group makes the group of the shape flags, or loads that of --config, with which they do not go.
-func (s *simFlags) group(f *pflag.FlagSet, shape group.Options, names map[string]bool) (err error) {
-	if s.config == "" {
-		s.options.Group, err = group.Generate(shape)
-		return err
+func (s *simFlags) group(f *pflag.FlagSet, shape group.Options, names map[string]bool) error {
+	return s.groups(f, shape, names, 1)
+}
+
+// groups is group for several that share the switches.
+func (s *simFlags) groups(f *pflag.FlagSet, shape group.Options, names map[string]bool, n int) (err error) {
+	if n < 1 || n > 64 {
+		return fmt.Errorf("--groups: got %d, want 1..64", n)
+	}
+	if len(s.config) == 0 {
+		set, err := group.GenerateSet(slices.Repeat([]group.Options{shape}, n)...)
+		if err != nil {
+			return err
+		}
+		steps, err := shape.Steps()
+		if err != nil {
+			return err
+		}
+		if s.options.Group = set.Groups[0]; len(s.options.Group.Subgroups) > 0 {
+			s.options.Steps = steps
+		}
+		for _, g := range set.Groups[1:] {
+			s.options.Beside = append(s.options.Beside, run.Beside{Group: g, Steps: s.options.Steps})
+		}
+		return nil
 	}
 	f.Visit(func(f *pflag.Flag) {
-		if names[f.Name] && err == nil {
+		if (names[f.Name] || f.Name == "groups") && err == nil {
 			err = fmt.Errorf("--%s: contradicts --config, want one of them: the file says it", f.Name)
 		}
 	})
-	if err == nil {
-		s.options.Group, err = group.Load(s.config)
+	if err != nil {
+		return err
 	}
-	return err
+	if s.options.Group, err = group.Load(s.config[0]); err != nil {
+		return err
+	}
+	for _, file := range s.config[1:] {
+		g, err := group.Load(file)
+		if err != nil {
+			return err
+		}
+		s.options.Beside = append(s.options.Beside, run.Beside{Group: g})
+	}
+	if f.Changed("collective") {
+		if s.options.Steps, err = tree.ParseSteps(shape.Collective); err != nil {
+			return fmt.Errorf("--collective: %w", err)
+		}
+	}
+	return nil
 }
 
 func shapeNames(f *pflag.FlagSet) map[string]bool {
@@ -155,11 +199,11 @@ results; what the engine says to the ranks otherwise goes to no one.`,
 	}
 	s.add(c, "group.yaml of the captures (needed)")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		if s.config == "" {
-			return errors.New("--config: got none, want the group.yaml that the captures belong to")
+		if len(s.config) != 1 {
+			return fmt.Errorf("--config: got %d, want the group.yaml that the captures belong to", len(s.config))
 		}
 		var err error
-		if s.options.Group, err = group.Load(s.config); err != nil {
+		if s.options.Group, err = group.Load(s.config[0]); err != nil {
 			return err
 		}
 		return s.run(cmd, func(ctx context.Context, o run.Options) (*run.Report, error) { return run.Replay(ctx, o, args) })
@@ -204,7 +248,7 @@ checks, and prints the clocks per second of both and their ratio.`,
 // simFlags are the flags that every run of the simulator has.
 type simFlags struct {
 	options run.Options
-	config  string
+	config  []string
 	inputs  []string
 	expect  string
 	report  string
@@ -213,8 +257,8 @@ type simFlags struct {
 
 func (s *simFlags) add(c *cobra.Command, config string) {
 	f, o := c.Flags(), &s.options
-	f.StringVar(&s.config, "config", "", config)
-	f.StringVar(&o.RTLAt, "rtl-at", "", "switch whose engine is the Verilog one, the root if absent; the others are golden")
+	f.StringArrayVar(&s.config, "config", nil, config)
+	f.StringVar(&o.RTLAt, "rtl-at", "", "switches whose engines are the Verilog ones, with commas between them, or "+run.AllSwitches+"; the root if absent. The others are golden")
 	dataW(c, &o.DataW, &o.Sim)
 	f.Var(&pacing{&o.Pacing}, "pacing", "how frames are spaced on the way in: "+strings.Join(pacings(), ", "))
 	f.Var(&probability{ppm: &o.IdlePPM}, "idle", "probability of an idle clock before each beat in")

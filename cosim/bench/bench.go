@@ -162,7 +162,7 @@ func start(ctx context.Context, c Case) (*bench, error) {
 	}
 	b := &bench{c: c, byPort: map[int]*peer{}, last: &server.Window{}}
 	for r := range g.Ranks {
-		hc, err := g.HostConfig(r)
+		hc, err := g.HostConfig(r, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -170,7 +170,7 @@ func start(ctx context.Context, c Case) (*bench, error) {
 		if err != nil {
 			return nil, err
 		}
-		_, e, err := g.RankPeer(r)
+		_, e, err := g.RankPeer(r, 0)
 		if err != nil {
 			return nil, err
 		}

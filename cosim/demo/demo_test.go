@@ -284,12 +284,12 @@ func golden(t *testing.T, g *group.Group, tensors [][]byte) ([][]byte, int) {
 	id := net.Add(sw.Name, node)
 	hosts := make([]*fabric.Host, len(g.Ranks))
 	for r := range hosts {
-		qp, err := g.HostConfig(r)
+		qp, err := g.HostConfig(r, 0)
 		require.NoError(t, err)
-		rank, err := host.NewRank(host.RankConfig{QP: qp, Send: tensors[r], RecvBytes: len(tensors[r]),
+		rank, err := host.NewRank(host.RankConfig{QPs: []host.Config{qp}, Ops: []host.Op{{Send: tensors[r], Recv: len(tensors[r])}},
 			MessagePackets: g.Host.MessagePackets, WindowPackets: g.Host.WindowPackets})
 		require.NoError(t, err)
-		hosts[r], err = fabric.NewHost(rank, scale, 0)
+		hosts[r], err = fabric.NewHost(scale, 0, rank)
 		require.NoError(t, err)
 		l := g.LinkBetween(sw.Name, group.RankName(r))
 		wire := fabric.Link{Delay: uint64(l.DelayNs * g.Clock.MHz / 1000), Loss: l.Loss,
@@ -298,7 +298,7 @@ func golden(t *testing.T, g *group.Group, tensors [][]byte) ([][]byte, int) {
 	}
 	done := func() bool {
 		for _, h := range hosts {
-			if !h.Rank.Done() {
+			if !h.Done() {
 				return false
 			}
 		}
@@ -310,8 +310,8 @@ func golden(t *testing.T, g *group.Group, tensors [][]byte) ([][]byte, int) {
 	}
 	results := make([][]byte, len(hosts))
 	for r, h := range hosts {
-		require.NoError(t, h.Rank.Err())
-		results[r] = h.Rank.Result()
+		require.NoError(t, h.Ranks[0].Err())
+		results[r] = h.Ranks[0].Result(0)
 	}
 	return results, resends
 }

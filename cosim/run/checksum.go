@@ -7,17 +7,6 @@ import (
 	"github.com/epic-inc/epic/golden/roce"
 )
 
-// ones adds big-endian 16-bit words in ones' complement (RFC 1071).
-func ones(sum uint32, b []byte) uint32 {
-	for i := range b {
-		sum += uint32(b[i]) << (8 * (1 - i&1))
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	return sum
-}
-
 // setIPChecksum makes the IPv4 header checksum of an encoded packet right for its bytes.
 func setIPChecksum(frame []byte, pkt *roce.Packet) {
 	if pkt.IsV6() {
@@ -25,7 +14,7 @@ func setIPChecksum(frame []byte, pkt *roce.Packet) {
 	}
 	ip := frame[ipAt(pkt):][:20]
 	ip[10], ip[11] = 0, 0
-	binary.BigEndian.PutUint16(ip[10:], ^uint16(ones(0, ip)))
+	binary.BigEndian.PutUint16(ip[10:], ^roce.OnesSum(0, ip))
 }
 
 // setUDPChecksum writes the right UDP checksum over an encoded packet, of which the ICRC does not cover it.
@@ -34,12 +23,12 @@ func setUDPChecksum(frame []byte, pkt *roce.Packet) {
 	size := binary.BigEndian.Uint16(udp[4:])
 	udp = udp[:size]
 	udp[6], udp[7] = 0, 0
-	sum := ones(uint32(size)+17, pkt.Src.AsSlice())
-	sum = ones(ones(sum, pkt.Dst.AsSlice()), udp)
+	sum := roce.OnesSum(uint32(size)+17, pkt.Src.AsSlice())
+	sum = roce.OnesSum(uint32(roce.OnesSum(uint32(sum), pkt.Dst.AsSlice())), udp)
 	if sum == 0xffff {
 		sum = 0 // a sum of 0 is sent as ffff
 	}
-	binary.BigEndian.PutUint16(udp[6:], ^uint16(sum))
+	binary.BigEndian.PutUint16(udp[6:], ^sum)
 }
 
 // addr is an address of 4 or 16 bytes.

@@ -144,26 +144,3 @@ func TestStuck(t *testing.T) {
 	assert.Equal(t, 1, rep.Mismatches)
 	assert.Len(t, rep.Artifacts, 3)
 }
-
-func TestWrongResult(t *testing.T) {
-	rep := &Report{FirstResult: -1}
-	require.NoError(t, checkResults(rep, 9, [][]byte{{1, 2, 3, 4}, nil}, [][]byte{{1, 2, 3, 4}, nil}))
-	assert.True(t, rep.SumEqual)
-	rep = &Report{FirstResult: -1}
-	err := checkResults(rep, 9, [][]byte{{1, 2, 3, 4}, {1, 2, 3, 5}}, [][]byte{{1, 2, 3, 4}, {1, 2, 3, 4}})
-	require.ErrorIs(t, err, ErrDifference)
-	assert.ErrorContains(t, err, "seed 9: result of rank 1: element 0 (byte 3) is 01020305, want 01020304")
-	assert.False(t, rep.SumEqual)
-	assert.Equal(t, 1, rep.FirstResult)
-	err = checkResults(rep, 9, [][]byte{{1, 2, 3, 4}}, [][]byte{{1, 2, 3, 4, 5, 6, 7, 8}})
-	assert.ErrorContains(t, err, "got 4 bytes, want 8")
-}
-
-// sum against sums worked out by hand, with carries across bytes and an overflow.
-func TestSum(t *testing.T) {
-	got, err := sum([][]byte{{0xff, 0, 0, 0, 0xff, 0xff, 0xff, 0x7f}, {1, 0, 0, 0, 1, 0, 0, 0}, {0, 0, 0, 0x80, 0, 0, 0, 0x80}})
-	require.NoError(t, err)
-	assert.Equal(t, []byte{0, 1, 0, 0x80, 0, 0, 0, 0}, got)
-	_, err = sum([][]byte{{1, 2, 3, 4}, {1, 2, 3}})
-	assert.ErrorContains(t, err, "vector of rank 1: got 3 bytes, want 4")
-}

@@ -59,11 +59,14 @@ type adversary struct {
 }
 
 func fuzz(ctx context.Context, o *Options, rep *Report, frames, lives int) (err error) {
-	cfg, err := o.Group.EngineConfig(o.RTLAt)
+	if len(o.rtlAt) != 1 {
+		return fmt.Errorf("rtl-at: got %s, want one switch: an adversary plays against one engine", o.RTLAt)
+	}
+	cfg, err := o.set.EngineConfig(o.RTLAt)
 	if err != nil {
 		return err
 	}
-	r, err := startRTL(ctx, o, nil)
+	r, err := startRTL(ctx, o, o.rtlAt[0], nil)
 	if err != nil {
 		return err
 	}
@@ -74,7 +77,7 @@ func fuzz(ctx context.Context, o *Options, rep *Report, frames, lives int) (err 
 	}()
 	defer func() {
 		if err != nil {
-			rep.take(r.board)
+			rep.take(r)
 			rep.Clocks = r.engine.Clock()
 		}
 	}()
@@ -103,7 +106,7 @@ func fuzz(ctx context.Context, o *Options, rep *Report, frames, lives int) (err 
 		say(o.Progress, "  life %d of %d: clock %d, %d frames in", life+1, lives, r.engine.Clock(), r.board.Stats().FramesIn)
 	}
 	rep.SumEqual = true // every frame out was golden's; there is no other result
-	return r.finish(ctx, rep)
+	return finish(ctx, rep, r)
 }
 
 // born sets what is known of an engine that has just been programmed.

@@ -3,14 +3,17 @@ package run
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
+	"github.com/epic-inc/epic/golden/expect"
 	"github.com/epic-inc/epic/golden/fabric"
-	"github.com/epic-inc/epic/golden/host"
+	"github.com/epic-inc/epic/golden/group"
+	"github.com/epic-inc/epic/golden/tree"
 )
 
-// Run does one collective of the group with virtual hosts.
+// Run lets virtual hosts do the collectives of the groups.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := checkRun(&o); err != nil {
 		return nil, err
@@ -20,35 +23,80 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 
 const defaultBarriers = 16
 
+// checkRun checks what Run alone looks at, and fills in what the groups do.
 func checkRun(o *Options) error {
 	if o.Group == nil {
-		return fmt.Errorf("run: no group")
+		return errors.New("run: no group")
 	}
-	if err := checkSum(o.Group); err != nil {
-		return err
-	}
-	if o.Group.Collective == "barrier" {
-		if o.Inputs != nil || o.Barriers < 0 {
-			return fmt.Errorf("barriers: got %d, and %d vectors; want at least 1, and no vectors", o.Barriers, len(o.Inputs))
-		}
+	alone := o.Steps == nil && o.Group.Collective == tree.Barrier.String()
+	switch {
+	case alone && (o.Inputs != nil || o.Barriers < 0):
+		return fmt.Errorf("barriers: got %d, and %d vectors; want at least 1, and no vectors", o.Barriers, len(o.Inputs))
+	case !alone && o.Barriers != 0:
+		return fmt.Errorf("barriers: got %d of the collective %q, want 0", o.Barriers, o.Group.Collective)
+	case alone:
 		if o.Barriers == 0 {
 			o.Barriers = defaultBarriers
 		}
 		o.Bytes = 0
-		return nil
 	}
-	if o.Barriers != 0 {
-		return fmt.Errorf("barriers: got %d of the collective %q, want 0", o.Barriers, o.Group.Collective)
+	if err := carries(o.Group, &o.Steps, o.Barriers); err != nil {
+		return err
 	}
-	if limit := maxRunBytes / len(o.Group.Ranks) &^ 3; o.Inputs == nil && (o.Bytes < 4 || o.Bytes > limit || o.Bytes%4 != 0) {
-		return fmt.Errorf("bytes: got %d, want a multiple of 4 in 4..%d (%d MiB in all, for %d ranks)",
-			o.Bytes, limit, maxRunBytes>>20, len(o.Group.Ranks))
-	}
-	if o.Inputs != nil && len(o.Inputs) != len(o.Group.Ranks) {
-		return fmt.Errorf("inputs: got %d vectors for %d ranks", len(o.Inputs), len(o.Group.Ranks))
+	ranks := len(o.Group.Ranks)
+	for i := range o.Beside {
+		if err := carries(o.Beside[i].Group, &o.Beside[i].Steps, 0); err != nil {
+			return fmt.Errorf("group %d: %w", i+1, err)
+		}
+		ranks += len(o.Beside[i].Group.Ranks)
 	}
 	if o.Inputs != nil {
+		if len(o.Inputs) != len(o.Group.Ranks) {
+			return fmt.Errorf("inputs: got %d vectors for %d ranks", len(o.Inputs), len(o.Group.Ranks))
+		}
 		o.Bytes = len(o.Inputs[0])
+		return nil
+	}
+	if alone && len(o.Beside) == 0 {
+		return nil
+	}
+	size := 1
+	for _, g := range append([]Beside{{Group: o.Group}}, o.Beside...) {
+		_, dtype, err := g.Group.Arithmetic()
+		if err != nil {
+			return err
+		}
+		size = max(size, expect.Element(dtype))
+	}
+	if limit := maxRunBytes / ranks / len(o.Steps) &^ (size - 1); o.Bytes < size || o.Bytes > limit || o.Bytes%size != 0 {
+		of := fmt.Sprintf("%d ranks", ranks)
+		if len(o.Steps) > 1 {
+			of += fmt.Sprintf(" and %d collectives", len(o.Steps))
+		}
+		return fmt.Errorf("bytes: got %d, want a multiple of %d in %d..%d (%d MiB in all, for %s)", o.Bytes, size, size, limit, maxRunBytes>>20, of)
+	}
+	return nil
+}
+
+// carries fills in the collectives of a group, and checks that it has their subgroups.
+func carries(g *group.Group, steps *[]tree.Step, barriers int) error {
+	if *steps == nil {
+		*steps = g.Steps()
+		for range barriers - 1 {
+			*steps = append(*steps, (*steps)[0])
+		}
+	}
+	if len(*steps) == 0 {
+		return errors.New("collective: the group names none, want one, or a list of them")
+	}
+	t, err := g.Tree()
+	if err != nil {
+		return err
+	}
+	for _, s := range t.Subgroups(*steps) {
+		if _, err := g.SubgroupOf(s); err != nil {
+			return fmt.Errorf("collective: %w", err)
+		}
 	}
 	return nil
 }
@@ -57,95 +105,71 @@ func runHosts(ctx context.Context, o *Options, rep *Report) error {
 	return runRecorded(ctx, o, rep, nil)
 }
 
-// runRecorded runs with hosts, and copies what goes to the simulator to record, if it is not nil.
-func runRecorded(ctx context.Context, o *Options, rep *Report, record io.Writer) error {
-	in := o.Inputs
-	if in == nil {
-		in = vectors(o.Seed, len(o.Group.Ranks), o.Bytes)
+// work is what each group does.
+func (o *Options) work() ([]*fabric.Work, error) {
+	var list []*fabric.Work
+	for i, b := range append([]Beside{{o.Group, o.Steps}}, o.Beside...) {
+		w, err := fabric.RandomWork(b.Group, o.Seed+uint64(i)<<48, b.Steps, o.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 && o.Inputs != nil {
+			for k, s := range b.Steps {
+				if s.Collective != tree.Barrier {
+					w.Input[k] = o.Inputs
+				}
+			}
+		}
+		list = append(list, w)
 	}
-	t, err := newTask(o.Group, in)
+	return list, nil
+}
+
+// runRecorded runs with hosts, and copies what goes to the first simulator to record, if it is not nil.
+func runRecorded(ctx context.Context, o *Options, rep *Report, record io.Writer) error {
+	work, err := o.work()
 	if err != nil {
 		return err
 	}
-	for r, want := range t.want {
-		if o.Expect != nil && want != nil && !bytes.Equal(want, o.Expect) {
-			return fmt.Errorf("%w: the sum of the inputs for rank %d is not what is expected: %s", ErrDifference, r, differs(want, o.Expect))
-		}
+	for _, s := range o.Steps {
+		rep.Steps = append(rep.Steps, s.String())
 	}
-	hosts := make([]*fabric.Host, len(o.Group.Ranks))
-	var early error
-	n, err := newNetwork(o, func(r int) (fabric.Node, error) {
-		qp, _, _, err := hostConfig(o.Group, r)
-		if err != nil {
-			return nil, err
-		}
-		rank, err := host.NewRank(host.RankConfig{QP: qp, Send: t.send[r], RecvBytes: len(t.want[r]), Barriers: o.Barriers,
-			MessagePackets: o.Group.Host.MessagePackets, WindowPackets: o.Group.Host.WindowPackets})
-		if err != nil {
-			return nil, err
-		}
-		if hosts[r], err = fabric.NewHost(rank, scaleOf(o.Group.Clock), 0); err != nil {
-			return nil, err
-		}
-		hosts[r].Completed = func(uint64, host.Completion) {
-			if early == nil {
-				early = barrierEarly(hosts, r)
+	job, err := fabric.NewJob(o.set, work...)
+	if err != nil {
+		return err
+	}
+	if o.Expect != nil {
+		for i, s := range o.Steps {
+			for r := range o.Group.Ranks {
+				if want := job.Want(0, r, i); want != nil && !bytes.Equal(want, o.Expect) {
+					return fmt.Errorf("%w: the result of %v for rank %d, computed from the inputs, is not what is expected: %s", ErrDifference, s, r,
+						job.Differs(0, want, o.Expect))
+				}
 			}
 		}
-		return hosts[r], nil
-	})
+	}
+	n, err := newNetwork(o, func(i int) (fabric.Node, error) { return job.Host(i, 0) })
 	if err != nil {
 		return err
 	}
 	done := func() (bool, error) {
-		if early != nil {
-			return false, fmt.Errorf("%w: seed %d: %w", ErrDifference, o.Seed, early)
+		if err := job.Err(); err != nil {
+			return false, fmt.Errorf("%w: seed %d: %w", ErrDifference, o.Seed, err)
 		}
-		all := true
-		for _, h := range hosts {
-			if err := h.Rank.Err(); err != nil {
-				return false, fmt.Errorf("%w: seed %d: %w", ErrDifference, o.Seed, err)
-			}
-			all = all && h.Rank.Done()
-		}
-		return all, nil
+		return job.Done(), nil
 	}
-	doneBy := func() (got, total int) {
-		for r, h := range hosts {
-			got += len(h.Rank.Result())
-			total += len(t.want[r])
-		}
-		return got, total
-	}
-	if err := simulate(ctx, o, rep, record, n, done, doneBy); err != nil {
+	if err := simulate(ctx, o, rep, record, n, done, job.Progress); err != nil {
 		return err
 	}
-	results := make([][]byte, len(hosts))
-	for r, h := range hosts {
-		results[r] = h.Rank.Result()
+	for r := range o.Group.Ranks {
+		rep.Results = append(rep.Results, job.Result(0, r, len(o.Steps)-1))
 	}
-	return checkResults(rep, o.Seed, results, t.want)
-}
-
-// barrierEarly says whether rank r has passed a Barrier that another has not entered.
-func barrierEarly(hosts []*fabric.Host, r int) error {
-	_, passed := hosts[r].Rank.Barriers()
-	for other, h := range hosts {
-		if entered, _ := h.Rank.Barriers(); entered < passed {
-			return fmt.Errorf("rank %d has passed Barrier %d, but rank %d has entered only %d", r, passed, other, entered)
+	if err := job.Check(); err != nil {
+		var wrong *fabric.WrongResult
+		if errors.As(err, &wrong) {
+			rep.FirstResult = wrong.Rank
 		}
-	}
-	return nil
-}
-
-// checkResults compares what the ranks got with what they must get.
-func checkResults(rep *Report, seed uint64, got, want [][]byte) error {
-	rep.Results = got
-	for r := range want {
-		if d := differs(got[r], want[r]); d != "" {
-			rep.FirstResult = r
-			return fmt.Errorf("%w: seed %d: result of rank %d: %s", ErrDifference, seed, r, d)
-		}
+		return fmt.Errorf("%w: seed %d: %w", ErrDifference, o.Seed, err)
 	}
 	rep.SumEqual = true
 	return nil

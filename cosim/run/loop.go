@@ -10,20 +10,20 @@ import (
 	"github.com/epic-inc/epic/golden/spec"
 )
 
-// loop runs the RTL engine and the network around it in step until `done`, and then until nothing is left
-// to do in the engine: no frame in it, nothing due, no timer running.
+// loop runs the RTL engines and the network around them in step until `done`, and then until nothing is left
+// to do in the engines: no frame in them, nothing due, no timer running.
 //
-// A quantum Q is half of the shortest link's delay L. While the simulator runs clocks [T, T+Q), the network
-// runs [T-Q, T): what the engine sent before T-Q is in it already, and whatever it sends later arrives
-// after T. Both work at once, and neither's pace shows in the run.
+// A quantum Q is half of the delay L of the shortest link to an engine. While the simulators run the clocks of
+// [T, T+Q), the network runs [T-Q, T): what the engines sent before T-Q is in it already, and whatever they send
+// later arrives after T. All work at once, and nobody's pace shows in the run. Each engine's own clock is ahead
+// of the network's time by what its set-up took.
 type loop struct {
-	rtl  *rtl
-	net  *network
-	o    *Options
-	rep  *Report
-	base uint64 // clock of the engine at the network's time 0
+	engines []*rtl
+	net     *fabric.Network
+	at      []fabric.ID // of the engines
+	o       *Options
+	rep     *Report
 
-	busyAt   uint64 // last clock of the network at which anything happened in the engine
 	idleMost uint64 // clocks without anything after which a run is stuck
 	told     time.Time
 	started  time.Time
@@ -32,35 +32,46 @@ type loop struct {
 
 const progressEvery = 2 * time.Second
 
-func newLoop(o *Options, r *rtl, n *network, rep *Report) *loop {
-	g := o.Group
+func newLoop(o *Options, engines []*rtl, n *fabric.Network, rep *Report) *loop {
+	l := &loop{engines: engines, net: n, o: o, rep: rep, told: time.Now(), started: time.Now()}
+	for _, i := range o.rtlAt {
+		l.at = append(l.at, n.Switches[i])
+	}
 	// The longest that an engine may be silent while it waits for something: its last, longest timeout,
 	// or the hosts' whole retries, which double less.
-	tick := uint64(g.Clock.PerTick)
-	engineWait := uint64(g.Timers.TimeoutTicks) << g.Timers.BackoffMax * tick
-	hostWait := scaleOf(g.Clock).Of(time.Duration(4096)*time.Nanosecond<<g.Host.TimeoutCode) * uint64(g.Host.RetryCnt+1)
-	return &loop{rtl: r, net: n, o: o, rep: rep, base: r.engine.Granted(), idleMost: 2*max(engineWait, hostWait) + 100_000,
-		told: time.Now(), started: time.Now()}
+	for _, g := range o.set.Groups {
+		tick := uint64(g.Clock.PerTick)
+		engineWait := uint64(g.Timers.TimeoutTicks) << g.Timers.BackoffMax * tick
+		hostWait := fabric.ScaleOf(g.Clock).Of(time.Duration(4096)*time.Nanosecond<<g.Host.TimeoutCode) * uint64(g.Host.RetryCnt+1)
+		l.idleMost = max(l.idleMost, 2*max(engineWait, hostWait)+100_000)
+	}
+	return l
 }
 
 func (l *loop) run(ctx context.Context, done func() (bool, error)) error {
-	q := max(1, l.net.LookAhead(l.net.rtl)/2)
+	ahead := l.net.LookAhead(l.at[0])
+	for _, id := range l.at {
+		ahead = min(ahead, l.net.LookAhead(id))
+	}
+	q := max(1, ahead/2)
 	granted := uint64(0)
 	for {
-		arrivals, err := l.net.Arrivals(l.net.rtl, granted+q)
-		if err != nil {
-			return err
-		}
-		for _, a := range arrivals {
-			if err := l.rtl.drive(l.base+a.At, a.Port, a.Frame); err != nil {
+		for i, r := range l.engines {
+			arrivals, err := l.net.Arrivals(l.at[i], granted+q)
+			if err != nil {
+				return err
+			}
+			for _, a := range arrivals {
+				if err := r.drive(r.base+a.At, a.Port, a.Frame); err != nil {
+					return err
+				}
+			}
+			if err := r.engine.Grant(r.base + granted + q); err != nil {
 				return err
 			}
 		}
 		granted += q
-		if err := l.rtl.engine.Grant(l.base + granted); err != nil {
-			return err
-		}
-		if l.rtl.engine.Outstanding() < 2 {
+		if l.engines[0].engine.Outstanding() < 2 {
 			continue
 		}
 		if err := l.window(ctx, granted-q); err != nil {
@@ -76,13 +87,17 @@ func (l *loop) run(ctx context.Context, done func() (bool, error)) error {
 		if finished && l.idle() {
 			break
 		}
-		if granted-l.busyAt > l.idleMost {
+		busyAt := uint64(0)
+		for _, r := range l.engines {
+			busyAt = max(busyAt, r.busyAt)
+		}
+		if granted-busyAt > l.idleMost {
 			return fmt.Errorf("%w: seed %d: nothing has happened in the engine for %d clocks: %s", ErrDifference, l.o.Seed,
-				granted-l.busyAt, l.stuck())
+				granted-busyAt, l.stuck())
 		}
 		l.progress(granted)
 	}
-	for l.rtl.engine.Outstanding() > 0 {
+	for l.engines[0].engine.Outstanding() > 0 {
 		if err := l.window(ctx, granted); err != nil {
 			return err
 		}
@@ -95,88 +110,121 @@ func (l *loop) stuck() string {
 	if fault := l.fault(); fault != "" {
 		return fault
 	}
-	if err := l.rtl.board.Quiescent(); err != nil {
-		return err.Error()
+	for _, r := range l.engines {
+		if err := r.board.Quiescent(); err != nil {
+			return fmt.Sprintf("%s: %v", r.name, err)
+		}
 	}
 	return "everything is acknowledged, but not every rank has its result"
 }
 
 // fault names a pipe that is in error; "" if none is.
 func (l *loop) fault() string {
-	cfg := l.rtl.board.Config()
-	for p := range cfg.Pipes {
-		if f := l.rtl.board.Fault(p); f.Kind != spec.ErrorKindNone {
-			return fmt.Sprintf("pipe %s is in error, in golden as in the engine: %v at endpoint %s, psn %#06x, got %d, wanted %d",
-				cfg.Pipes[p].Name, f.Kind, cfg.Endpoints[f.Endpoint].Name, uint32(f.PSN), f.Got, f.Wanted)
+	for _, r := range l.engines {
+		cfg := r.board.Config()
+		for p := range cfg.Pipes {
+			if f := r.board.Fault(p); f.Kind != spec.ErrorKindNone {
+				return fmt.Sprintf("switch %s: pipe %s is in error, in golden as in the engine: %v at endpoint %s, psn %#06x, got %d, wanted %d",
+					r.name, cfg.Pipes[p].Name, f.Kind, cfg.Endpoints[f.Endpoint].Name, uint32(f.PSN), f.Got, f.Wanted)
+			}
 		}
 	}
 	return ""
 }
 
-// window takes what the engine did before `until`, the network's time, and lets the network run to there.
+// window takes what the engines did before `until`, the network's time, and lets the network run to there.
 func (l *loop) window(ctx context.Context, until uint64) error {
-	w, err := l.rtl.window(ctx)
-	if err != nil {
-		return err
-	}
-	if len(w.Records) > 0 || len(w.Frames) > 0 || len(w.Accepted) > 0 {
-		l.busyAt = until
-	}
-	for i := range w.Frames {
-		f := &w.Frames[i]
-		if f.Stream != 0 || f.Last < l.base {
-			continue
-		}
-		if err := l.net.Inject(l.net.rtl, int(f.Port), f.Last-l.base, f.Bytes); err != nil {
+	for i, r := range l.engines {
+		w, err := r.window(ctx)
+		if err != nil {
 			return err
+		}
+		if len(w.Records) > 0 || len(w.Frames) > 0 || len(w.Accepted) > 0 {
+			r.busyAt = until
+		}
+		for k := range w.Frames {
+			f := &w.Frames[k]
+			if f.Stream != 0 || f.Last < r.base {
+				continue
+			}
+			if err := l.net.Inject(l.at[i], int(f.Port), f.Last-r.base, f.Bytes); err != nil {
+				return err
+			}
 		}
 	}
 	l.net.Run(until)
 	return nil
 }
 
-// idle says that the engine has nothing to do and nothing to wait for. Duplicates may still be on their
-// way to it; they are not driven.
-func (l *loop) idle() bool { return l.rtl.board.Outstanding() == 0 && l.rtl.board.Quiescent() == nil }
+// idle says that the engines have nothing to do and nothing to wait for. Duplicates may still be on their
+// way to them; they are not driven.
+func (l *loop) idle() bool {
+	for _, r := range l.engines {
+		if r.board.Outstanding() > 0 || r.board.Quiescent() != nil {
+			return false
+		}
+	}
+	return true
+}
 
 func (l *loop) progress(clock uint64) {
 	if l.o.Progress == nil || time.Since(l.told) < progressEvery {
 		return
 	}
 	l.told = time.Now()
-	st := l.rtl.board.Stats()
+	var in, results, resends uint64
+	for _, r := range l.engines {
+		st := r.board.Stats()
+		in += st.FramesIn
+		results += st.Counters[spec.CounterTxData]
+		resends += st.Counters[spec.CounterTxResend]
+	}
 	text := ""
 	if l.doneBy != nil {
 		done, total := l.doneBy()
 		text = fmt.Sprintf(", %d of %d KiB delivered", done>>10, total>>10)
 	}
 	say(l.o.Progress, "  %5.1f s: clock %d, %d frames in, %d results, %d resends%s", time.Since(l.started).Seconds(), clock,
-		st.FramesIn, st.Counters[spec.CounterTxData], st.Counters[spec.CounterTxResend], text)
+		in, results, resends, text)
 }
 
-// simulate is what Run, Replay and Bench share: start the engine, run the network, read back.
-func simulate(ctx context.Context, o *Options, rep *Report, record io.Writer, n *network, done func() (bool, error), doneBy func() (int, int)) (err error) {
-	r, err := startRTL(ctx, o, record)
-	if err != nil {
-		return err
-	}
+// simulate is what Run, Replay and Bench share: start the engines, run the network, read back. What goes to
+// the simulator of the first is copied to record, if that is not nil.
+func simulate(ctx context.Context, o *Options, rep *Report, record io.Writer, n *fabric.Network, done func() (bool, error), doneBy func() (int, int)) (err error) {
+	var engines []*rtl
 	defer func() {
-		if cerr := r.close(); err == nil {
-			err = cerr
+		for _, r := range engines {
+			if cerr := r.close(); err == nil {
+				err = cerr
+			}
 		}
 	}()
-	l := newLoop(o, r, n, rep)
+	for _, at := range o.rtlAt {
+		r, err := startRTL(ctx, o, at, record)
+		if err != nil {
+			return named(o, at, err)
+		}
+		record = nil
+		engines = append(engines, r)
+	}
+	l := newLoop(o, engines, n, rep)
 	l.doneBy = doneBy
-	rep.TrafficFrom = l.base
-	before := *r.last
+	rep.TrafficFrom = engines[0].base
 	if err := l.run(ctx, done); err != nil {
-		rep.take(r.board)
-		rep.Clocks = r.engine.Clock()
+		rep.take(engines...)
+		rep.Clocks = engines[0].engine.Clock()
 		return err
 	}
-	rep.traffic = phase{clocks: r.engine.Clock() - l.base, rx: r.last.RxBusy - before.RxBusy, tx: r.last.TxBusy - before.TxBusy,
-		busy: r.last.Busy - before.Busy, wallS: time.Since(l.started).Seconds()}
-	return r.finish(ctx, rep)
+	first := engines[0]
+	rep.traffic = phase{clocks: first.engine.Clock() - first.base, rx: first.last.RxBusy - first.before.RxBusy, tx: first.last.TxBusy - first.before.TxBusy,
+		busy: first.last.Busy - first.before.Busy, wallS: time.Since(l.started).Seconds()}
+	return finish(ctx, rep, engines...)
 }
 
-var _ fabric.Node = (*fabric.Host)(nil)
+// named says at which of several engines an error was.
+func named(o *Options, at int, err error) error {
+	if len(o.rtlAt) == 1 {
+		return err
+	}
+	return fmt.Errorf("switch %s: %w", o.set.Switches[at], err)
+}

@@ -3,13 +3,14 @@ package run
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
-	"github.com/epic-inc/epic/cosim/scoreboard"
 	"github.com/epic-inc/epic/golden/spec"
 )
 
-// Report is what a run found. Its JSON is the output of `epic cosim run --json` and build/demo/report.json.
+// Report is what a run found. What is counted is of all its RTL engines together. Its JSON is the output of `epic cosim run --json` and build/demo/report.json.
 type Report struct {
 	FramesIn      uint64       `json:"frames_in"`      // retired by the RTL engine
 	FramesOut     uint64       `json:"frames_out"`     // that left it, each compared byte by byte
@@ -29,7 +30,10 @@ type Report struct {
 	Ranks       int               `json:"ranks"`
 	Bytes       int               `json:"bytes"` // of each rank's vector
 	Barriers    int               `json:"barriers,omitempty"`
-	RTLAt       string            `json:"rtl_at"`
+	Groups      int               `json:"groups"`                // that share the switches
+	Steps       []string          `json:"collectives,omitempty"` // of the first group, in their order
+	RTLAt       string            `json:"rtl_at"`                // with commas between several
+	Engines     []EngineReport    `json:"engines,omitempty"`     // of a run with several
 	ClockMHz    float64           `json:"clock_mhz"`
 	ClocksPerS  float64           `json:"clocks_per_s"` // simulated
 	Gbps        float64           `json:"gbps"`         // frames out over the run's simulated time
@@ -45,7 +49,7 @@ type Report struct {
 
 	TrafficFrom uint64   `json:"traffic_from"` // clock at which set-up ends and frames may come
 	Latencies   []uint32 `json:"-"`            // in clocks, one of each slot, sorted: what Latency sums up
-	Results     [][]byte `json:"-"`            // what each rank got
+	Results     [][]byte `json:"-"`            // what each rank of the first group got of the last collective
 
 	outBytes uint64
 	traffic  phase
@@ -66,17 +70,40 @@ type LatencyStats struct {
 	Max    uint32 `json:"max"`
 }
 
-// take fills in what the scoreboard and the engine counted.
-func (r *Report) take(b *scoreboard.Scoreboard) {
-	st := b.Stats()
-	c := &st.Counters
-	r.FramesIn, r.FramesOut = st.FramesIn, st.FramesOut
+// EngineReport is the part of one engine.
+type EngineReport struct {
+	Switch    string `json:"switch"`
+	FramesIn  uint64 `json:"frames_in"`
+	FramesOut uint64 `json:"frames_out"`
+	Slots     uint64 `json:"slots"`
+	Resends   uint64 `json:"resends"`
+	Records   uint64 `json:"records"`
+}
+
+// take fills in what the scoreboards and the engines counted.
+func (r *Report) take(engines ...*rtl) {
+	var c [spec.CounterCount]uint64
+	r.FramesIn, r.FramesOut, r.Slots, r.ComparedBytes, r.Records, r.Latencies, r.Engines = 0, 0, 0, 0, 0, nil, nil
+	for _, e := range engines {
+		st := e.board.Stats()
+		for i, n := range st.Counters {
+			c[i] += n
+		}
+		r.FramesIn += st.FramesIn
+		r.FramesOut += st.FramesOut
+		r.Slots += st.Slots
+		r.ComparedBytes += st.ComparedBytes
+		r.Records += st.Records
+		r.Latencies = append(r.Latencies, e.board.Latency()...)
+		if len(engines) > 1 {
+			r.Engines = append(r.Engines, EngineReport{e.name, st.FramesIn, st.FramesOut, st.Slots, st.Counters[spec.CounterTxResend], st.Records})
+		}
+	}
+	slices.Sort(r.Latencies)
 	r.Acks = c[spec.CounterTxAck]
 	r.Naks = c[spec.CounterTxNak] + c[spec.CounterTxRNR] + c[spec.CounterTxFatal]
 	r.Resends = c[spec.CounterTxResend]
-	r.Slots, r.ComparedBytes, r.Records = st.Slots, st.ComparedBytes, st.Records
-	r.outBytes = st.ComparedBytes
-	r.Latencies = b.Latency()
+	r.outBytes = r.ComparedBytes
 	if l := r.Latencies; len(l) > 0 {
 		r.Latency = LatencyStats{Min: l[0], Median: l[len(l)/2], Max: l[len(l)-1]}
 	}
@@ -104,6 +131,12 @@ func (r *Report) WriteText(w io.Writer) error {
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	c := func(n spec.Counter) uint64 { return r.Counters[n.String()] }
 	row("RTL engine", "%s, %d bits, seed %d", r.RTLAt, r.DataW, r.Seed)
+	if len(r.Steps) > 1 {
+		row("collectives", "%s", strings.Join(r.Steps, ", "))
+	}
+	if r.Groups > 1 {
+		row("groups", "%d, on the same switches", r.Groups)
+	}
 	row("frames in", "%d: %d data taken, %d duplicate, %d ACK, %d NAK, %d RNR NAK, %d other", r.FramesIn, c(spec.CounterRxData),
 		c(spec.VerdictDuplicate.Counter()), c(spec.CounterRxAck), c(spec.CounterRxNak), c(spec.CounterRxRNR),
 		r.FramesIn-c(spec.CounterRxData)-c(spec.VerdictDuplicate.Counter())-c(spec.CounterRxAck)-c(spec.CounterRxNak)-c(spec.CounterRxRNR))
@@ -112,6 +145,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	row("slots completed", "%d", r.Slots)
 	row("compared", "%d bytes of frames, %d records", r.ComparedBytes, r.Records)
 	row("mismatches", "%d", r.Mismatches)
+	for _, e := range r.Engines {
+		row("at "+e.Switch, "%d frames in, %d out, %d slots, %d resends, %d records", e.FramesIn, e.FramesOut, e.Slots, e.Resends, e.Records)
+	}
 	row("sum equal", "%s", map[bool]string{true: "yes", false: "NO"}[r.SumEqual])
 	row("latency", "%d / %d / %d clocks (min, median, max)", r.Latency.Min, r.Latency.Median, r.Latency.Max)
 	row("simulated", "%d clocks, %.1f us, %.1f Gb/s out at %g MHz", r.Clocks, r.SimTimeNs/1000, r.Gbps, r.ClockMHz)

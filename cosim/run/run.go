@@ -10,10 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/epic-inc/epic/cosim/link"
@@ -22,6 +24,8 @@ import (
 	"github.com/epic-inc/epic/driver/table"
 	"github.com/epic-inc/epic/golden/engine"
 	"github.com/epic-inc/epic/golden/group"
+	"github.com/epic-inc/epic/golden/spec"
+	"github.com/epic-inc/epic/golden/tree"
 )
 
 // ErrDifference means that the engine is not what golden says, or that a result is wrong: exit status 1.
@@ -39,11 +43,17 @@ const maxRunBytes = 1 << 30
 // Options of a run.
 type Options struct {
 	Group *group.Group // never nil
-	RTLAt string       // switch whose engine is the RTL; empty: the root switch. The others are golden
-	DataW int          // 64, 128, 256, 512
-	Sim   string       // path of inc_sim; empty: build/sim/w<DataW>/inc_sim
-	Bytes int          // of each rank's vector; a multiple of 4
-	Seed  uint64       // decides everything random
+	// Steps are the collectives of the group, back to back; nil: its own, of subgroups each once.
+	Steps []tree.Step
+	// Beside are groups that share the switches, and do theirs meanwhile.
+	Beside []Beside
+	// RTLAt names the switches whose engines are the RTL, with commas between them, or is AllSwitches;
+	// empty: the root switch. The others are golden.
+	RTLAt string
+	DataW int    // 64, 128, 256, 512
+	Sim   string // path of inc_sim; empty: build/sim/w<DataW>/inc_sim
+	Bytes int    // of each rank's vector; whole elements
+	Seed  uint64 // decides everything random
 
 	Barriers int // of the collective barrier, one after the other, which has no vectors; 0: 16
 
@@ -53,39 +63,44 @@ type Options struct {
 	OutDir   string    // traces, pcapng of a difference; empty: build/cosim
 	Progress io.Writer // nil: silent
 
-	Inputs  [][]byte // vectors of the ranks, all of one length; nil: random ones of Bytes
-	Expect  []byte   // the sum, if it is known from elsewhere; it too must be what the ranks get
+	Inputs  [][]byte // vectors of the ranks, all of one length, for every collective; nil: random ones of Bytes
+	Expect  []byte   // the result, if it is known from elsewhere; it too must be what the ranks get
 	Capture string   // file for the frames at the engine's ports; empty: only of a difference
-	Trace   string   // FST file; empty: only of a difference
+	Trace   string   // FST file; empty: only of a difference. With several engines each has its files, NAME-SWITCH.*
 	// TraceFrom and TraceTo are the clocks traced; TraceTo 0: to the end.
 	TraceFrom, TraceTo uint64
 
 	Once bool // do not run again with a trace after a difference
 
 	golden func(*engine.Config) // of a test: what golden is told otherwise than the engine
+
+	set   *group.Set
+	rtlAt []int // in set.Switches
 }
 
-// engineMode is the protocol mode that golden and the RTL run.
-const engineMode = 3
+// AllSwitches is Options.RTLAt if every switch's engine is the RTL.
+const AllSwitches = "all"
+
+// Beside is a group that runs beside that of Options.
+type Beside struct {
+	Group *group.Group
+	Steps []tree.Step // nil: its own
+}
 
 // fill sets what was left empty.
-func (o *Options) fill() error {
+func (o *Options) fill() (err error) {
 	if o.Group == nil {
 		return errors.New("run: no group")
 	}
-	if o.Group.Mode != engineMode {
-		return fmt.Errorf("mode: got %d, want %d: the engine runs Mode-III", o.Group.Mode, engineMode)
+	groups := []*group.Group{o.Group}
+	for _, b := range o.Beside {
+		groups = append(groups, b.Group)
 	}
-	if o.RTLAt != "" {
-		if _, err := o.Group.EngineConfig(o.RTLAt); err != nil {
-			return fmt.Errorf("rtl-at: %w", err)
-		}
-	} else {
-		t, err := o.Group.Tree()
-		if err != nil {
-			return err
-		}
-		o.RTLAt = o.Group.Switches[t.Root()].Name
+	if o.set, err = group.NewSet(groups...); err != nil {
+		return err
+	}
+	if err := o.placeRTL(); err != nil {
+		return err
 	}
 	if o.TraceTo != 0 && o.TraceFrom >= o.TraceTo {
 		return fmt.Errorf("trace: got clocks from %d to before %d, want at least one", o.TraceFrom, o.TraceTo)
@@ -102,22 +117,116 @@ func (o *Options) fill() error {
 	return nil
 }
 
-// rtl is the RTL engine with all that watches it.
+// placeRTL resolves RTLAt.
+func (o *Options) placeRTL() error {
+	o.rtlAt = nil
+	names := strings.Split(o.RTLAt, ",")
+	switch o.RTLAt {
+	case AllSwitches:
+		names = o.set.Switches
+	case "":
+		t, err := o.Group.Tree()
+		if err != nil {
+			return err
+		}
+		names = []string{o.Group.Switches[t.Root()].Name}
+	}
+	for _, name := range names {
+		i := slices.Index(o.set.Switches, name)
+		if i < 0 {
+			_, err := o.set.EngineConfig(name)
+			return fmt.Errorf("rtl-at: %w", err)
+		}
+		if slices.Contains(o.rtlAt, i) {
+			return fmt.Errorf("rtl-at: got %s twice, want each switch once", name)
+		}
+		o.rtlAt = append(o.rtlAt, i)
+	}
+	slices.Sort(o.rtlAt) // the order in which the engines are served
+	names = nil
+	for _, i := range o.rtlAt {
+		names = append(names, o.set.Switches[i])
+	}
+	o.RTLAt = strings.Join(names, ",")
+	return nil
+}
+
+// file is the name of an engine's own file.
+func (o *Options) file(path, name string) string {
+	if path == "" || len(o.rtlAt) == 1 {
+		return path
+	}
+	ext := filepath.Ext(path)
+	return strings.TrimSuffix(path, ext) + "-" + name + ext
+}
+
+// files are the names of all engines' files.
+func (o *Options) files(path string) []string {
+	if path == "" {
+		return nil
+	}
+	var list []string
+	for _, i := range o.rtlAt {
+		list = append(list, o.file(path, o.set.Switches[i]))
+	}
+	return list
+}
+
+// Unsupported means that the build of the engine lacks what a group asks for.
+type Unsupported struct{ Reason string }
+
+// Error is the reason.
+func (u *Unsupported) Error() string { return "the engine's build lacks it: " + u.Reason }
+
+// lacks says what a build lacks for a configuration; nil: nothing.
+func lacks(cfg engine.Config, caps table.Capabilities) error {
+	has := func(what string, got, limit int) error {
+		if got > limit {
+			return &Unsupported{fmt.Sprintf("switch %s has %d %s, the build %d", cfg.Name, got, what, limit)}
+		}
+		return nil
+	}
+	outs := 0
+	for _, p := range cfg.Pipes {
+		outs += len(p.Outs)
+		switch {
+		case p.Mode == 1, p.Mode == 2 && !caps.Mode2, p.Mode == 3 && !caps.Mode3:
+			return &Unsupported{fmt.Sprintf("mode %d", p.Mode)}
+		case len(p.Ins) > 1 && !caps.Float && (p.DType == spec.DTypeFloat32 || p.DType == spec.DTypeFloat16 || p.DType == spec.DTypeBfloat16):
+			return &Unsupported{fmt.Sprintf("%v (CAPS_DATA.float is 0)", p.DType)}
+		}
+		if err := has("bytes of MTU", p.MTU, caps.MTU); err != nil {
+			return err
+		}
+		if err := has("blocks", p.Base+p.Blocks(), caps.Blocks()); err != nil {
+			return err
+		}
+	}
+	return errors.Join(has("endpoints", len(cfg.Endpoints), caps.Endpoints), has("pipes", len(cfg.Pipes), caps.Pipes),
+		has("outs", outs, caps.Outs), has("ports", cfg.Ports, caps.Ports))
+}
+
+// rtl is an RTL engine with all that watches it.
 type rtl struct {
+	name    string
 	engine  *server.Engine
 	board   *scoreboard.Scoreboard
 	tables  *table.Engine
-	capture *pcapng
+	capture *recording
 	clock   group.Clock
 
 	firstNs, lastNs float64 // first frame driven, last beat that left
 	start           time.Time
 	last            *server.Window
+	base            uint64        // clock at the network's time 0
+	busyAt          uint64        // last time of the network at which anything happened in the engine
+	before          server.Window // at base
 }
 
 // startRTL starts the simulator, programs the engine of a switch and lets its pipes bind.
-func startRTL(ctx context.Context, o *Options, record io.Writer) (*rtl, error) {
-	cfg, err := o.Group.EngineConfig(o.RTLAt)
+func startRTL(ctx context.Context, o *Options, at int, record io.Writer) (*rtl, error) {
+	name := o.set.Switches[at]
+	cfg, err := o.set.EngineConfig(name)
 	if err != nil {
 		return nil, err
 	}
@@ -125,10 +234,10 @@ func startRTL(ctx context.Context, o *Options, record io.Writer) (*rtl, error) {
 	if to == 0 {
 		to = 1 << 62
 	}
-	r := &rtl{clock: o.Group.Clock, start: time.Now(), last: &server.Window{}}
+	r := &rtl{name: name, clock: o.Group.Clock, start: time.Now(), last: &server.Window{}}
 	r.engine, err = server.Start(ctx, server.Options{
-		Binary: o.Sim, Seed: o.Seed, Pacing: o.Pacing, IdlePPM: o.IdlePPM, BackpressurePPM: o.BackpressurePPM,
-		BypassBackpressurePPM: o.BypassBackpressurePPM, TraceFile: o.Trace, TraceFrom: o.TraceFrom, TraceTo: to, Record: record,
+		Binary: o.Sim, Seed: o.Seed + uint64(at)<<32, Pacing: o.Pacing, IdlePPM: o.IdlePPM, BackpressurePPM: o.BackpressurePPM,
+		BypassBackpressurePPM: o.BypassBackpressurePPM, TraceFile: o.file(o.Trace, name), TraceFrom: o.TraceFrom, TraceTo: to, Record: record,
 	})
 	if err != nil {
 		return nil, err
@@ -144,6 +253,12 @@ func (r *rtl) program(ctx context.Context, o *Options, cfg engine.Config) (err e
 	if p.DataW != o.DataW {
 		return fmt.Errorf("simulator %s: built for %d bits, want %d", o.Sim, p.DataW, o.DataW)
 	}
+	if r.tables, err = table.Open(ctx, r.engine); err != nil {
+		return err
+	}
+	if err := lacks(cfg, r.tables.Capabilities()); err != nil {
+		return err
+	}
 	told := cfg
 	if o.golden != nil {
 		told.Endpoints = slices.Clone(cfg.Endpoints)
@@ -158,12 +273,9 @@ func (r *rtl) program(ctx context.Context, o *Options, cfg engine.Config) (err e
 		if err := os.MkdirAll(filepath.Dir(o.Capture), 0o755); err != nil {
 			return fmt.Errorf("write capture: %w", err)
 		}
-		if r.capture, err = createPcapng(o.Capture, o.Group.Clock.MHz); err != nil {
+		if r.capture, err = record(o.file(o.Capture, r.name), o.Group.Clock.MHz); err != nil {
 			return err
 		}
-	}
-	if r.tables, err = table.Open(ctx, r.engine); err != nil {
-		return err
 	}
 	if err := r.tables.SetTickClocks(ctx, uint32(o.Group.Clock.PerTick)); err != nil {
 		return err
@@ -177,8 +289,11 @@ func (r *rtl) program(ctx context.Context, o *Options, cfg engine.Config) (err e
 	} else if err != nil {
 		return err
 	}
-	_, err = r.window(ctx)
-	return err
+	if _, err = r.window(ctx); err != nil {
+		return err
+	}
+	r.base, r.before = r.engine.Granted(), *r.last
+	return nil
 }
 
 // drive hands a frame to the engine, not to be offered before clock `at`.
@@ -228,18 +343,27 @@ func (r *rtl) window(ctx context.Context) (*server.Window, error) {
 // ns is the time of a clock.
 func (r *rtl) ns(clock uint64) float64 { return float64(clock) * 1000 / r.clock.MHz }
 
-// finish reads counters and state tables back once the engine is quiescent, and completes the report.
-func (r *rtl) finish(ctx context.Context, rep *Report) error {
-	clocks := r.engine.Granted()
-	rep.RxBusy, rep.TxBusy = r.last.RxBusy, r.last.TxBusy
-	err := r.board.Finish(ctx, r.tables)
-	if err == nil {
-		_, err = r.window(ctx)
+// finish reads counters and state tables back once the engines are quiescent, and completes the report.
+func finish(ctx context.Context, rep *Report, engines ...*rtl) (err error) {
+	rep.RxBusy, rep.TxBusy = 0, 0
+	clocks := uint64(0)
+	first, last := math.Inf(1), 0.0
+	for _, r := range engines {
+		clocks = max(clocks, r.engine.Granted())
+		rep.RxBusy += r.last.RxBusy
+		rep.TxBusy += r.last.TxBusy
+		if err == nil {
+			if err = r.board.Finish(ctx, r.tables); err == nil {
+				_, err = r.window(ctx)
+			}
+		}
+		clocks = max(clocks, r.engine.Granted())
+		rep.WallS = max(rep.WallS, time.Since(r.start).Seconds())
+		first, last = min(first, r.firstNs), max(last, r.lastNs)
 	}
-	rep.take(r.board)
-	rep.Clocks = max(clocks, r.engine.Granted())
-	rep.WallS = time.Since(r.start).Seconds()
-	rep.SimTimeNs = r.lastNs - r.firstNs
+	rep.take(engines...)
+	rep.Clocks = clocks
+	rep.SimTimeNs = last - first
 	rep.rates()
 	return err
 }
@@ -265,12 +389,7 @@ func explain(ctx context.Context, o Options, try attempt) (*Report, error) {
 	rep := newReport(&o)
 	err := try(ctx, &o, rep)
 	if err == nil {
-		if o.Capture != "" {
-			rep.Artifacts = append(rep.Artifacts, o.Capture)
-		}
-		if o.Trace != "" {
-			rep.Artifacts = append(rep.Artifacts, o.Trace)
-		}
+		rep.Artifacts = append(append(rep.Artifacts, o.files(o.Capture)...), o.files(o.Trace)...)
 		return rep, nil
 	}
 	text, clock, ok := differenceIn(err, rep)
@@ -313,7 +432,8 @@ func lookAgain(ctx context.Context, o Options, try attempt, text string, clock u
 	base := filepath.Join(o.OutDir, fmt.Sprintf("difference-w%d-seed%d", o.DataW, o.Seed))
 	o.Trace, o.Capture = base+".fst", base+".pcapng"
 	o.TraceFrom, o.TraceTo = clock-min(clock, traceBefore), clock+traceAfter
-	for _, old := range []string{base + ".txt", o.Capture, o.Trace} { // of another run with this seed
+	written := append(append([]string{base + ".txt"}, o.files(o.Capture)...), o.files(o.Trace)...)
+	for _, old := range written { // of another run with this seed
 		if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("look at the difference again: %w", err)
 		}
@@ -334,7 +454,7 @@ func lookAgain(ctx context.Context, o Options, try attempt, text string, clock u
 	if err := os.WriteFile(base+".txt", []byte(text), 0o644); err != nil {
 		return nil, fmt.Errorf("look at the difference again: %w", err)
 	}
-	for _, file := range []string{base + ".txt", o.Capture, o.Trace} {
+	for _, file := range written {
 		if _, err := os.Stat(file); err == nil { // a second run that ended early may lack some
 			files = append(files, file)
 		}
@@ -343,7 +463,7 @@ func lookAgain(ctx context.Context, o Options, try attempt, text string, clock u
 }
 
 func newReport(o *Options) *Report {
-	return &Report{Seed: o.Seed, DataW: o.DataW, Ranks: len(o.Group.Ranks), Bytes: o.Bytes, Barriers: o.Barriers, RTLAt: o.RTLAt,
+	return &Report{Seed: o.Seed, DataW: o.DataW, Ranks: len(o.Group.Ranks), Bytes: o.Bytes, Barriers: o.Barriers, RTLAt: o.RTLAt, Groups: len(o.set.Groups),
 		ClockMHz: o.Group.Clock.MHz, FirstResult: -1}
 }
 

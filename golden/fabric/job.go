@@ -222,6 +222,14 @@ func (j *Job) Result(group, rank, i int) []byte {
 	return g.programs[rank].Result(g.ranks[rank], g.firsts[rank], i)
 }
 
+// Want is what a rank must have of collective i.
+func (j *Job) Want(group, rank, i int) []byte { return j.groups[group].want[i][rank] }
+
+// Differs says where two vectors of a group differ.
+func (j *Job) Differs(group int, got, want []byte) string {
+	return expect.Differs(j.groups[group].dtype, got, want)
+}
+
 // WrongResult is a result that is not what the vectors give.
 type WrongResult struct {
 	Group, Collective, Rank int

@@ -87,11 +87,16 @@ func (g *Group) engineConfig(s int) (engine.Config, error) {
 	sw := g.Switches[s]
 	cfg := engine.Config{Name: sw.Name, Ports: sw.Ports, Blocks: sw.PoolKB * 1024 / spec.BlockBytes}
 	index := map[string]int{}
+	subgroups := map[string]Subgroup{}
+	for _, sub := range g.SubgroupList() {
+		subgroups[sub.Name] = sub
+	}
 	for e, ep := range sw.Endpoints {
 		index[ep.Name] = e
 		cfg.Endpoints = append(cfg.Endpoints, engine.Endpoint{
 			Name: ep.Name, Port: ep.Port, MAC: roce.MAC(ep.MAC), PeerMAC: roce.MAC(ep.PeerMAC), IP: ep.IP.Addr, PeerIP: ep.PeerIP.Addr,
 			QPN: ep.QPN, PeerQPN: ep.PeerQPN, PKey: ep.PKey, UDPSport: ep.Sport, TTL: ep.TTL, TOS: ep.TOS,
+			Leaf:   len(g.peers) > s && g.peers[s][e].node.IsRank(),
 			MigReq: ep.MigReq, VLAN: ep.VLAN, InPipe: engine.None, OutPipe: engine.None,
 		})
 	}
@@ -100,6 +105,10 @@ func (g *Group) engineConfig(s int) (engine.Config, error) {
 			Name: pipe.Name, Mode: g.ModeOf(&pipe), Op: pipe.Op, DType: pipe.DType, N: pipe.Slots, MTU: g.MTU, PSN0: psn.PSN(pipe.PSN0),
 			AckEvery: g.Timers.AckEvery, RNRCode: g.Timers.RNRCode, Retries: g.Timers.Retries,
 			BackoffMax: g.Timers.BackoffMax, Timeout: g.Timers.TimeoutTicks, Base: *pipe.BaseBlock,
+			Reproducible: pipe.Reproducible, Unpinned: pipe.Unpinned,
+		}
+		if err := carry(&cp, subgroups[pipe.Subgroup]); err != nil {
+			return engine.Config{}, fmt.Errorf("switch %s: pipe %s: %w", sw.Name, pipe.Name, err)
 		}
 		for i, name := range pipe.Ins {
 			e, ok := index[name]
@@ -122,6 +131,28 @@ func (g *Group) engineConfig(s int) (engine.Config, error) {
 		cfg.Pipes = append(cfg.Pipes, cp)
 	}
 	return cfg, nil
+}
+
+// carry sets what depends on the collective of a pipe.
+func carry(p *engine.Pipe, sub Subgroup) error {
+	if sub.Collective == "" {
+		return nil
+	}
+	kind, err := tree.ParseCollective(sub.Collective)
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case tree.Reduce:
+		p.AckRule = spec.AckRuleReplicate
+	case tree.Broadcast:
+		p.AckRule = spec.AckRuleMinimum
+	}
+	p.Coll = spec.CollType((tree.Step{Collective: kind}).Subgroup().Collective)
+	if sub.RootRank != nil {
+		p.Root = *sub.RootRank
+	}
+	return nil
 }
 
 // hostSportBase is the first UDP source port of the ranks: rank k sends from hostSportBase + k mod 2^14.

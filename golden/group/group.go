@@ -128,16 +128,18 @@ type Subgroup struct {
 
 // Pipe names its ins and outs by the endpoints of its switch.
 type Pipe struct {
-	Name      string     `json:"name"`
-	Ins       []string   `json:"ins"`
-	Outs      []string   `json:"outs"`
-	Slots     int        `json:"slots"`
-	PSN0      uint32     `json:"psn0"`
-	Op        spec.Op    `json:"op"`
-	DType     spec.DType `json:"dtype"`
-	Mode      int        `json:"mode,omitempty"`       // 0: the group's
-	Subgroup  string     `json:"subgroup,omitempty"`   // given if the group has subgroups
-	BaseBlock *int       `json:"base_block,omitempty"` // always set once read
+	Name         string     `json:"name"`
+	Ins          []string   `json:"ins"`
+	Outs         []string   `json:"outs"`
+	Slots        int        `json:"slots"`
+	PSN0         uint32     `json:"psn0"`
+	Op           spec.Op    `json:"op"`
+	DType        spec.DType `json:"dtype"`
+	Mode         int        `json:"mode,omitempty"`     // 0: the group's
+	Subgroup     string     `json:"subgroup,omitempty"` // given if the group has subgroups
+	Reproducible bool       `json:"reproducible"`
+	Unpinned     bool       `json:"unpinned"`
+	BaseBlock    *int       `json:"base_block,omitempty"` // always set once read
 }
 
 // Rank is one host.
@@ -315,7 +317,13 @@ func (g *Group) ModeOf(p *Pipe) int {
 }
 
 // blocks of the payload pool that the pipe takes.
-func (p Pipe) blocks(mtu int) int { return p.Slots * (mtu / spec.BlockBytes) }
+func (p Pipe) blocks(mtu int) int {
+	n := p.Slots * (mtu / spec.BlockBytes)
+	if p.Reproducible {
+		n *= len(p.Ins) // a copy of each contribution
+	}
+	return n
+}
 
 // SwitchIndex finds a switch by name.
 func (g *Group) SwitchIndex(name string) (int, bool) {

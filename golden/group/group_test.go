@@ -71,7 +71,7 @@ func TestCapturesGroup(t *testing.T) {
 			MAC: roce.MAC{0x52, 0x54, 0, 0, 0, 0x63}, PeerMAC: roce.MAC{0x52, 0x54, 0, 0, 0, byte(k + 1)},
 			IP: netip.MustParseAddr("10.9.0.99"), PeerIP: netip.MustParseAddr(fmt.Sprintf("10.9.0.%d", k+1)),
 			QPN: 0x101 + uint32(k), PeerQPN: 17, PKey: 0xffff, UDPSport: 49999, TTL: 64,
-			PSN0: 0xfffff0, InPipe: 0, OutPipe: 0, InIndex: k,
+			PSN0: 0xfffff0, Leaf: true, InPipe: 0, OutPipe: 0, InIndex: k,
 		}, ep)
 	}
 	assert.Equal(t, []engine.Pipe{{
@@ -190,7 +190,7 @@ func TestWrong(t *testing.T) {
 		{"version", "", "version: 1", "version: 2", `version: |2`, "version: got 2, want 1"},
 		{"no version", "", "version: 1\n", "", `|switches:`, "field version is missing (version of this format)"},
 		{"no endpoint qpn", "", "qpn: 0x102, ", "", `- |{name: b, `, "switches[0].endpoints[1]: field qpn is missing (queue pair number, 24 bits)"},
-		{"unknown field", "", "slots: 64", "slotz: 64", `ts: [a, b], |slotz: 64,`, `switches[0].pipes[0].slotz: unknown field, want one of base_block, dtype, ins, mode, name, op, outs, psn0, slots, subgroup`},
+		{"unknown field", "", "slots: 64", "slotz: 64", `ts: [a, b], |slotz: 64,`, `switches[0].pipes[0].slotz: unknown field, want one of base_block, dtype, ins, mode, name, op, outs, psn0, reproducible, slots, subgroup, unpinned`},
 		{"unknown field at the top", "", "ranks:", "speed: 3\nranks:", `|speed: 3`, "speed: unknown field, want one of clock, collective, host"},
 		{"string for a number", "", "slots: 64", "slots: many", ` b], slots: |many, psn0`, "switches[0].pipes[0].slots: got the string"},
 		{"not a power of two", "", "slots: 64", "slots: 100", ` b], slots: |100, psn0:`, "switches[0].pipes[0].slots: got 100, want a power of two, 2..4194304"},

@@ -228,8 +228,8 @@ func (at *place) checkIPChecksum(frame []byte) *Malformed {
 		return nil
 	}
 	h := frame[at.l3 : at.l3+ipv4Size]
-	want := ^onesSum(uint32(onesSum(0, h[:10])), h[12:])
-	if got := binary.BigEndian.Uint16(h[10:]); onesSum(0, h) != 0xffff {
+	want := ^OnesSum(uint32(OnesSum(0, h[:10])), h[12:])
+	if got := binary.BigEndian.Uint16(h[10:]); OnesSum(0, h) != 0xffff {
 		return bad(spec.VerdictIPChecksum, "ip.checksum", at.l3+10,
 			fmt.Sprintf("%#04x", got), fmt.Sprintf("%#04x", want))
 	}
@@ -254,8 +254,8 @@ func (at *place) checkUDPChecksum(frame []byte) *Malformed {
 		addrs = frame[at.l3+8 : at.l3+40]
 	}
 	udp := frame[at.l4:at.end]
-	sum := uint32(protoUDP) + uint32(len(udp)) + uint32(onesSum(0, addrs)) + uint32(onesSum(0, udp[:6]))
-	want := ^onesSum(sum, udp[8:])
+	sum := uint32(protoUDP) + uint32(len(udp)) + uint32(OnesSum(0, addrs)) + uint32(OnesSum(0, udp[:6]))
+	want := ^OnesSum(sum, udp[8:])
 	if want == 0 { // 0 on the wire means "none" (RFC 768)
 		want = 0xffff
 	}

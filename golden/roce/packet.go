@@ -181,7 +181,7 @@ func (p *Packet) AppendFrame(dst []byte) []byte {
 	dst = append(dst, p.Src.AsSlice()...)
 	dst = append(dst, p.Dst.AsSlice()...)
 	if !p.IsV6() {
-		binary.BigEndian.PutUint16(dst[l3+10:], ^onesSum(0, dst[l3:l3+ipv4Size]))
+		binary.BigEndian.PutUint16(dst[l3+10:], ^OnesSum(0, dst[l3:l3+ipv4Size]))
 	}
 
 	dst = binary.BigEndian.AppendUint16(dst, p.SrcPort)
@@ -213,9 +213,9 @@ func (p *Packet) AppendFrame(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, ICRC(dst[l3:]))
 }
 
-// onesSum adds big-endian 16-bit words in ones' complement (RFC 1071), an odd last byte as if a zero
+// OnesSum adds big-endian 16-bit words in ones' complement (RFC 1071), an odd last byte as if a zero
 // followed, to a sum so far.
-func onesSum(sum uint32, b []byte) uint16 {
+func OnesSum(sum uint32, b []byte) uint16 {
 	for ; len(b) >= 2; b = b[2:] {
 		sum += uint32(b[0])<<8 | uint32(b[1])
 	}
