@@ -23,7 +23,7 @@ type recording struct {
 
 var streamNames = map[int]string{scoreboard.In: "s_axis_rx", link.StreamTx: "m_axis_tx", link.StreamBypass: "m_axis_bypass"}
 
-func record(path string, clockMHz float64) (*recording, error) {
+func createRecording(path string, clockMHz float64) (*recording, error) {
 	file, err := os.Create(path)
 	if err != nil {
 		return nil, fmt.Errorf("write capture: %w", err)

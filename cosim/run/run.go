@@ -273,7 +273,7 @@ func (r *rtl) program(ctx context.Context, o *Options, cfg engine.Config) (err e
 		if err := os.MkdirAll(filepath.Dir(o.Capture), 0o755); err != nil {
 			return fmt.Errorf("write capture: %w", err)
 		}
-		if r.capture, err = record(o.file(o.Capture, r.name), o.Group.Clock.MHz); err != nil {
+		if r.capture, err = createRecording(o.file(o.Capture, r.name), o.Group.Clock.MHz); err != nil {
 			return err
 		}
 	}

@@ -58,7 +58,7 @@ func (c *check) run() {
 		return
 	}
 	for s := range c.g.Switches {
-		if slices.ContainsFunc(c.g.Switches[s].Pipes, func(p Pipe) bool { return c.g.ModeOf(&p) != 3 }) {
+		if slices.ContainsFunc(c.g.Switches[s].Pipes, func(p Pipe) bool { return c.g.ModeOf(&p) == 1 }) {
 			continue
 		}
 		// The engine has the last word; what it refuses was said above with its line, or is said here.

@@ -265,7 +265,7 @@ func (s *Set) checkSwitch(name string) error {
 		return fmt.Errorf("switch %s: got %d pipes in all groups, want at most pipe_entries, %d", name, len(cfg.Pipes), sw.PipeEntries)
 	}
 	for _, p := range cfg.Pipes {
-		if p.Mode != 3 {
+		if p.Mode == 1 {
 			return nil // as in a group's own check
 		}
 	}
