@@ -125,7 +125,10 @@ module inc_lookup_table #(
   wire        len_ok   = !h.is_last ? h.plen == mtu
                        : h.plen <= mtu && (h.is_first || h.plen != 16'd0);
   wire [2:0]  lane_msk = inc_pkg::lane_mask(pc.dtype);
-  wire        lane_ok  = (h.plen[2:0] & lane_msk) == 3'd0;
+  wire        lane_ok  = !pc.pinned || (h.plen[2:0] & lane_msk) == 3'd0;
+  wire        mode2    = pc.mode == 2'd2;
+  // handed on, if it is at an out of a Mode-II pipe
+  wire        cnp_on   = ep.out_valid && pc.valid && mode2;
 
   inc_pkg::slot_meta_t meta;
   always_comb begin
@@ -145,37 +148,50 @@ module inc_lookup_table #(
       l2_d.verdict = inc_spec_pkg::VERDICT_SRC_IP;
     else if (!pkey_ok)
       l2_d.verdict = inc_spec_pkg::VERDICT_PKEY;
-    else if (h.is_cnp)
+    else if (h.is_cnp && !cnp_on)
       l2_d.verdict = inc_spec_pkg::VERDICT_CNP;
     else if (!pc.valid || (h.is_data ? !ep.in_valid : !ep.out_valid))
       l2_d.verdict = inc_spec_pkg::VERDICT_NO_PIPE;
-    else if (h.is_write)
+    else if (h.is_write && !ep.rewrite_valid)
       l2_d.verdict = inc_spec_pkg::VERDICT_WRITE_NO_REWRITE;
     else if (h.is_data && !(len_ok && lane_ok))
       l2_d.verdict = inc_spec_pkg::VERDICT_PAYLOAD_LENGTH;
 
     l2_d.is_data       = h.is_data;
     l2_d.is_ack        = h.is_ack;
+    l2_d.is_cnp        = h.is_cnp;
     l2_d.ep[EP_W-1:0]  = h.dqpn[EP_W-1:0];
     l2_d.pipe          = pipe_full;
     l2_d.in_index      = ep.in_index;
     l2_d.psn           = h.psn;
     l2_d.syndrome      = h.syndrome;
-    meta.opcode   = h.opcode;
+    l2_d.msn           = h.msn;
+    meta.opcode   = h.opcode[3:0];
     meta.plen     = h.plen[12:0];
-    meta.is_last  = h.is_last;
     meta.se       = h.se;
     meta.ce       = h.tos[1:0] == 2'b11;
     meta.ack_req  = h.ack_req;
-    meta.has_imm  = h.has_imm;
     meta.imm      = h.has_imm ? h.imm : 32'd0;
+    meta.offset   = h.has_reth ? h.va : 64'd0;
+    meta.dma_len  = h.has_reth ? h.dma_len : 32'd0;
+    meta.op       = pc.op;
+    meta.dtype    = pc.dtype;
     l2_d.meta          = meta;
+    l2_d.in_va         = h.has_reth ? ep.in_va : 64'd0;
     l2_d.pay_beats     = h.pay_beats;
+    l2_d.mode2         = mode2;
     l2_d.n_log2        = pc.n_log2;
     l2_d.mtu_log2      = pc.mtu_log2;
     l2_d.base_block    = pc.base_block;
     l2_d.fan_in        = pc.fan_in;
     l2_d.ack_every     = pc.ack_every;
+    l2_d.ack_rule      = pc.ack_rule;
+    l2_d.leaf          = ep.leaf;
+    l2_d.to_asker      = pc.replay_asker && ep.leaf && ep.out_valid && ep.out_pipe == ep.in_pipe;
+    l2_d.pinned        = pc.pinned;
+    l2_d.reproducible  = pc.reproducible;
+    l2_d.coll          = pc.coll;
+    l2_d.root          = pc.root;
   end
 
   assign m_lk_valid = l2_valid_q;
@@ -194,10 +210,9 @@ module inc_lookup_table #(
     end
   end
 
-  wire unused_ok = &{1'b0, h.dmac, h.mig_req, h.msn, h.tos[7:2], h.has_reth, h.va,
-                     h.rkey, h.dma_len,
+  wire unused_ok = &{1'b0, h.dmac, h.mig_req, h.tos[7:2], h.rkey, h.opcode[7:4],
                      ep.psn0, ep.mac, ep.vlan_valid, ep.vlan_tci, ep.tos, ep.ttl, ep.udp_sport,
-                     ep.peer_qpn, ep.mig_req, ep.leaf, ep.rewrite_valid, ep.in_va, ep.out_va,
+                     ep.peer_qpn, ep.mig_req, ep.out_va,
                      ep.out_rkey, pipe_full, pc};
 
 endmodule

@@ -469,7 +469,8 @@ module inc_pipe #(
 
   // the operands of an advance
   wire [PIPE_W-1:0] adv_pipe  = imm_valid_q ? imm_pipe_q : sc_in_pipe[PIPE_W-1:0];
-  wire              adv_last  = imm_valid_q ? imm_last_q : sc_meta.is_last;
+  wire              adv_last  = imm_valid_q ? imm_last_q
+                            : inc_spec_pkg::opcode_is_last({4'd0, sc_meta.opcode});
   wire              adv_areq  = imm_valid_q ? imm_ackreq_q : sc_meta.ack_req;
   wire [6:0]        adv_fan   = imm_valid_q ? imm_fan_in_q : sc_cfg_q.fan_in;
   wire [15:0]       adv_every = imm_valid_q ? imm_every_q : sc_cfg_q.ack_every;
@@ -646,7 +647,7 @@ module inc_pipe #(
       imm_psn_q    <= c_q.psn;
       imm_blk_q    <= c_blk_q;
       imm_n_log2_q <= c_q.n_log2;
-      imm_last_q   <= new_meta.is_last;
+      imm_last_q   <= inc_spec_pkg::opcode_is_last({4'd0, new_meta.opcode});
       imm_ackreq_q <= new_meta.ack_req;
       imm_full_q   <= slot_new_q.degree == c_q.fan_in;
       imm_fan_in_q <= c_q.fan_in;

@@ -90,11 +90,11 @@ module inc_translate_header #(
       hdr_d.opcode   = inc_spec_pkg::OPCODE_CNP;
       hdr_d.is_cnp   = 1'b1;
     end else begin
-      hdr_d.opcode   = slot_meta.opcode;
+      hdr_d.opcode   = {4'd0, slot_meta.opcode};
       hdr_d.se       = slot_meta.se;
       hdr_d.tos[1:0] = ep.tos[1:0] | {2{slot_meta.ce}};
       hdr_d.ack_req  = job_q.ack_req;
-      hdr_d.has_imm  = slot_meta.has_imm;
+      hdr_d.has_imm  = inc_spec_pkg::opcode_has_imm({4'd0, slot_meta.opcode});
       hdr_d.imm      = slot_meta.imm;
       hdr_d.plen     = 16'(slot_meta.plen);
       beats_d        = 16'((17'(slot_meta.plen) + 17'(DATA_W / 8 - 1)) >> LANES_LOG2);

@@ -74,36 +74,51 @@ package inc_pkg;
     logic [15:0]  plen;       // payload bytes without pad; pad follows from it
   } txhdr_t;
 
-  // What a slot remembers of its contributions beside the payload.
+  // What a slot remembers of its contributions beside the payload. Which headers a frame of it has
+  // follows from the opcode.
   typedef struct packed {
-    logic [7:0]  opcode;
+    logic [3:0]  opcode;      // low bits of a data opcode: the others are 0
     logic [12:0] plen;
-    logic        is_last;
     logic        se;          // OR over contributions
     logic        ce;          // OR
     logic        ack_req;     // OR
-    logic        has_imm;
-    logic [31:0] imm;
+    logic [31:0] imm;         // 0 without ImmDt
+    logic [63:0] offset;      // RETH: VA minus in_va of the in; 0 without RETH
+    logic [31:0] dma_len;     // RETH; 0 without
+    logic [3:0]  op;          // OP_*
+    logic [3:0]  dtype;
   } slot_meta_t;
-  localparam int SLOT_META_W = 58;  // bits of slot_meta_t (checked in inc_core)
+  localparam int SLOT_META_W = 156; // bits of slot_meta_t (checked in inc_core)
 
   // One frame after the table lookups: what the pipe stage decides on.
   typedef struct packed {
     logic [7:0]   verdict;    // first wire- or table-stage verdict that applies (ICRC not yet)
     logic         is_data;
     logic         is_ack;
+    logic         is_cnp;     // of an out of a Mode-II pipe: to be handed on
     logic [11:0]  ep;         // endpoint index
-    logic [7:0]   pipe;       // in_pipe of a data frame, out_pipe of an ACK
+    logic [7:0]   pipe;       // in_pipe of a data frame, out_pipe of an ACK or CNP
     logic [5:0]   in_index;
     logic [23:0]  psn;
     logic [7:0]   syndrome;
-    logic [SLOT_META_W-1:0] meta; // its own slot_meta_t (native yosys: no nested types)
+    logic [23:0]  msn;        // AETH
+    logic [SLOT_META_W-1:0] meta; // its own slot_meta_t (native yosys: no nested types); offset
+                              // is still RETH's VA, op and dtype those of a pinned pipe
+    logic [63:0]  in_va;      // to be taken from meta.offset; 0 without RETH
     logic [15:0]  pay_beats;
-    logic [4:0]   n_log2;     // of its pipe
+    logic         mode2;      // of its pipe, as all that follows
+    logic [4:0]   n_log2;
     logic [3:0]   mtu_log2;
     logic [15:0]  base_block;
     logic [6:0]   fan_in;
     logic [15:0]  ack_every;
+    logic [1:0]   ack_rule;
+    logic         leaf;       // the peer is a rank
+    logic         to_asker;   // a replay goes to this endpoint alone
+    logic         pinned;
+    logic         reproducible;
+    logic [3:0]   coll;
+    logic [15:0]  root;
   } lookup_t;
 
   // A frame the engine has decided to send: the rest is looked up when its turn comes.

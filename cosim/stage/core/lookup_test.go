@@ -365,9 +365,14 @@ func (r *run) expect(g *golden, a *arrival) expected {
 		Set("ep", uint64(cfg.EntryIndex(i, entries))).Set("pipe", uint64(p)).Set("in_index", uint64(entry.InIndex)).
 		Set("psn", uint64(rec.PSN)).Set("syndrome", uint64(a.packet.Syndrome)).
 		Set("n_log2", uint64(pipe.NLog2)).Set("mtu_log2", uint64(pipe.MTULog2)).Set("base_block", uint64(pipe.BaseBlock)).
-		Set("fan_in", uint64(pipe.FanIn)).Set("ack_every", uint64(pipe.AckEvery))
-	meta := r.layouts.New("slot_meta_t").Set("opcode", uint64(a.packet.Opcode)).SetBool("is_last", info.Last).
-		SetBool("se", a.packet.SE).SetBool("ce", a.packet.CE()).SetBool("ack_req", a.packet.AckReq).SetBool("has_imm", info.ImmDt)
+		Set("fan_in", uint64(pipe.FanIn)).Set("ack_every", uint64(pipe.AckEvery)).Set("msn", uint64(a.packet.MSN)).
+		SetBool("mode2", pipe.Mode == 2).Set("ack_rule", uint64(pipe.AckRule)).SetBool("leaf", entry.Leaf).
+		SetBool("to_asker", pipe.ReplayAsker && entry.Leaf && entry.OutValid && entry.InPipe == entry.OutPipe).
+		SetBool("pinned", pipe.Pinned).SetBool("reproducible", pipe.Reproducible).Set("coll", uint64(pipe.Coll)).
+		Set("root", uint64(pipe.Root))
+	meta := r.layouts.New("slot_meta_t").Set("opcode", uint64(a.packet.Opcode&15)).
+		SetBool("se", a.packet.SE).SetBool("ce", a.packet.CE()).SetBool("ack_req", a.packet.AckReq).
+		Set("op", uint64(pipe.Op)).Set("dtype", uint64(pipe.DType))
 	if info.Kind == spec.KindData {
 		meta.Set("plen", uint64(len(a.packet.Payload)))
 	}

@@ -147,8 +147,8 @@ func (g *receiver) offer() {
 		}
 		f.packet = pkt
 		entry := plan(g.t, g.cfg).Pipe(p)
-		meta := r.layouts.New("slot_meta_t").Set("opcode", uint64(op)).SetBool("is_last", info.Last).SetBool("se", pkt.SE).
-			SetBool("ce", pkt.CE()).SetBool("ack_req", pkt.AckReq).SetBool("has_imm", info.ImmDt).Set("plen", uint64(size)).
+		meta := r.layouts.New("slot_meta_t").Set("opcode", uint64(op)).SetBool("se", pkt.SE).
+			SetBool("ce", pkt.CE()).SetBool("ack_req", pkt.AckReq).Set("plen", uint64(size)).
 			Set("imm", uint64(pkt.Imm))
 		f.token.Set("in_index", uint64(ep.InIndex)).Set("psn", uint64(k)).Set("n_log2", uint64(entry.NLog2)).
 			Set("mtu_log2", uint64(entry.MTULog2)).Set("base_block", uint64(entry.BaseBlock)).Set("fan_in", uint64(entry.FanIn)).

@@ -147,9 +147,9 @@ func TestTranslateHeader(t *testing.T) {
 			block := cfg.Pipes[p].Base + int(rec.Slot)*u/spec.BlockBytes
 			flips[block] = r.below(2)
 			meta := r.New(10).Set("block", uint64(block)).Set("flip", uint64(flips[block])).
-				Set("meta.opcode", uint64(op)).Set("meta.plen", uint64(len(pkt.Payload))).SetBool("meta.is_last", info.Last).
+				Set("meta.opcode", uint64(op)).Set("meta.plen", uint64(len(pkt.Payload))).
 				SetBool("meta.se", pkt.SE).SetBool("meta.ce", pkt.TOS&3 == 3).SetBool("meta.ack_req", pkt.AckReq).
-				SetBool("meta.has_imm", info.ImmDt).Set("meta.imm", uint64(pkt.Imm))
+				Set("meta.imm", uint64(pkt.Imm))
 			r.Push(10, 0, meta)
 			r.drain(1000, 1)
 			g.step(engine.Event{Cause: spec.CauseAdvance, Endpoint: 4 * p})
