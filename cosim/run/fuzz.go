@@ -118,7 +118,7 @@ func (a *adversary) born() {
 		a.next[i], a.silent[i] = ep.PSN0, false
 	}
 	for p := range a.cfg.Pipes {
-		a.pipe[p] = spec.Record{PSNStart: uint32(a.cfg.Pipes[p].PSN0)}
+		a.pipe[p] = spec.Record{PSNStart: uint32(a.cfg.Pipes[p].PSN0), NextSend: uint32(a.cfg.Pipes[p].PSN0)}
 	}
 }
 
@@ -200,6 +200,9 @@ func (a *adversary) die(ctx context.Context) error {
 			if a.pipe[p].PipeError != 0 {
 				continue
 			}
+			if a.cfg.Pipes[p].Mode == 2 && len(a.cfg.Pipes[p].Ins) == 1 { // nothing can go wrong with it
+				continue
+			}
 			done = false
 			if waits%64 == 0 { // a frame may come at the wrong time and do nothing
 				if err := a.harm(p, how); err != nil {
@@ -228,8 +231,17 @@ func (a *adversary) die(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := a.fault(ctx); err != nil {
-		return err
+	for p := range a.pipe { // what is not in error is drained once its manager says so
+		if a.pipe[p].PipeError == 0 {
+			if err := a.rtl.tables.WriteEntry(ctx, p, &spec.PipeCtl{Quiesced: true}); err != nil {
+				return err
+			}
+		}
+	}
+	if a.failed() {
+		if err := a.fault(ctx); err != nil {
+			return err
+		}
 	}
 	return a.rtl.board.Finish(ctx, a.rtl.tables)
 }
@@ -245,6 +257,9 @@ func (a *adversary) unrest() error {
 // harm sends what brings a pipe into error, if the pipe listens at present.
 func (a *adversary) harm(p, how int) error {
 	pipe := a.cfg.Pipes[p]
+	if pipe.Mode == 2 {
+		how = 0 // the others are the hosts' to see
+	}
 	switch how % 3 {
 	case 0: // contributions to one slot that do not agree in one field
 		at := psn.PSN(a.pipe[p].NextSend)
@@ -360,6 +375,9 @@ func (a *adversary) contributes(i int) bool {
 		return ep.OutPipe == engine.None
 	}
 	pipe, last := a.cfg.Pipes[ep.InPipe], psn.PSN(a.in[i].EPSN)
+	if pipe.Mode == 2 {
+		return a.rng.IntN(4) > 0
+	}
 	for _, other := range pipe.Ins {
 		last = psn.Min(last, psn.PSN(a.in[other].EPSN))
 	}
@@ -371,9 +389,41 @@ func (a *adversary) contributes(i int) bool {
 	return a.rng.IntN(3) > 0
 }
 
+// aroundC chooses the psn of a contribution to a Mode-II pipe, from what has been completed.
+func (a *adversary) aroundC(i int) psn.PSN {
+	pipe := &a.cfg.Pipes[a.cfg.Endpoints[i].InPipe]
+	c := psn.PSN(a.pipe[a.cfg.Endpoints[i].InPipe].NextSend)
+	if len(pipe.Ins) == 1 {
+		c = a.next[i]
+	}
+	switch p := a.rng.IntN(100); {
+	case p < 4: // around the oldest psn of the window
+		return psn.Add(c, -pipe.N/2-2+a.rng.IntN(4))
+	case p < 8: // around the newest
+		return psn.Add(c, pipe.N/2-2+a.rng.IntN(4))
+	case p < 9:
+		return psn.Add(c, a.rng.IntN(1<<24))
+	case p < 25: // again
+		return psn.Add(a.next[i], -1-a.rng.IntN(pipe.N))
+	case p < 30: // a gap
+		a.next[i] = psn.Add(a.next[i], 1)
+	case p < 38: // as a sender does that has waited in vain
+		a.next[i] = psn.Add(c, -a.rng.IntN(3))
+	}
+	if psn.Sub(a.next[i], c) >= pipe.N/2 && a.rng.IntN(8) > 0 {
+		a.next[i] = c // it waits for its window
+	}
+	k := a.next[i]
+	a.next[i] = psn.Add(k, 1)
+	return k
+}
+
 // sequence chooses the psn of a contribution.
 func (a *adversary) sequence(i int) psn.PSN {
 	in, pipe := &a.in[i], a.cfg.Endpoints[i].InPipe
+	if a.cfg.Pipes[pipe].Mode == 2 {
+		return a.aroundC(i)
+	}
 	start, slots := psn.PSN(a.pipe[pipe].PSNStart), a.cfg.Pipes[pipe].N
 	epsn := psn.PSN(in.EPSN)
 	switch p := a.rng.IntN(100); {

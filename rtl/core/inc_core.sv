@@ -168,7 +168,7 @@ module inc_core #(
   end
 
   // ------------------------------------------------------------------ lookup
-  wire                     lk_valid, lk_ready, lk_idle, lk_hold;
+  wire                     lk_valid, lk_ready, lk_idle, tbl_hold;
   inc_pkg::lookup_t        lk;
   wire                     ep_rd_en;
   wire [EP_W-1:0]          ep_rd_index;
@@ -181,7 +181,7 @@ module inc_core #(
     .cfg_ep_wr(t_fire && t_is_ep), .cfg_ep_index(t_index_q[EP_W-1:0]), .cfg_ep_data(t_ep),
     .cfg_pipe_wr(t_fire && t_is_pipe), .cfg_pipe_index(t_index_q[PIPE_W-1:0]),
     .cfg_pipe_data(t_pipe),
-    .hold(lk_hold), .idle(lk_idle), .ready_o(tables_ready),
+    .hold(tbl_hold), .idle(lk_idle), .ready_o(tables_ready),
     .s_hdr_valid(s_hdr_valid), .s_hdr_ready(s_hdr_ready), .s_hdr(s_hdr),
     .m_lk_valid(lk_valid), .m_lk_ready(lk_ready), .m_lk(lk),
     .tx_rd_en(ep_rd_en || (t_done && !t_write_q)),
@@ -195,14 +195,18 @@ module inc_core #(
   wire                  agg_valid, agg_start, agg_bank;
   wire [ADDR_W-1:0]     agg_addr;
   wire [DATA_W-1:0]     agg_data;
-  wire                  ack_soon, ack_valid, ack_done;
+  wire                  ack_soon, ack_valid, ack_mode2, ack_leaf, ack3_done, ack_done;
   wire [EP_W-1:0]       ack_ep;
   wire [PIPE_W-1:0]     ack_pipe;
   wire [23:0]           ack_psn;
-  wire [7:0]            ack_syndrome, ack_verdict;
+  wire [7:0]            ack_syndrome, ack3_verdict, ack_verdict;
+  wire [23:0]           ack_msn;
+  wire [1:0]            ack_rule;
   wire [31:0]           ack_frame;
   wire [PIPES-1:0]      live, pipe_error;
-  wire [24*PIPES-1:0]   next_send;
+  wire [PIPES-1:0]      mode2;
+  wire [PIPE_W-1:0]     next_pipe;
+  wire [23:0]           next_send;
   wire                  min_valid, err_valid;
   wire [PIPE_W-1:0]     min_pipe, err_pipe;
   wire [23:0]           min_psn;
@@ -210,7 +214,7 @@ module inc_core #(
   inc_pkg::txjob_t      aj, sj;
   logic [31:0]          job_number_q;
   wire                  job_granted, job_done;
-  wire                  slot_rd_en, slot_flip;
+  wire                  slot_rd_en, slot_rd_ready, slot_flip;
   wire [BLK_W-1:0]      slot_rd_block;
   inc_pkg::slot_meta_t  slot_meta;
   wire                  tx_idle;
@@ -244,26 +248,31 @@ module inc_core #(
   inc_pipe #(.DATA_W(DATA_W), .ENDPOINTS(ENDPOINTS), .PIPES(PIPES), .BLOCKS(BLOCKS),
              .FAN_IN(FAN_IN), .MODE2(MODE2), .MODE3(MODE3), .CUT_THROUGH(CUT_THROUGH)) u_pipe (
     .clk(clk), .rst(rst),
-    .lk_valid(lk_valid), .lk_ready(lk_ready), .lk(lk), .lk_idle(lk_idle), .lk_hold(lk_hold),
+    .lk_valid(lk_valid), .lk_ready(lk_ready), .lk(lk), .lk_idle(lk_idle),
+    .tbl_hold(tbl_hold),
     .pay_valid(s_pay_valid), .pay_ready(s_pay_ready), .pay_data(s_pay_data), .pay_last(s_pay_last),
     .eof_valid(s_eof_valid), .eof_ready(s_eof_ready), .eof_verdict(s_eof_verdict),
     .byp_head_valid(byp_head_valid), .byp_head_fits(byp_head_fits),
     .byp_dec_valid(byp_dec_valid), .byp_dec_bypass(byp_dec_bypass),
     .agg_valid(agg_valid), .agg_start(agg_start), .agg_bank(agg_bank), .agg_addr(agg_addr),
     .agg_data(agg_data),
-    .ack_soon(ack_soon),
-    .ack_valid(ack_valid), .ack_ep(ack_ep), .ack_pipe(ack_pipe), .ack_psn(ack_psn),
-    .ack_syndrome(ack_syndrome), .ack_frame(ack_frame), .ack_done(ack_done),
+    .ack_soon(ack_soon), .ack_valid(ack_valid), .ack_mode2(ack_mode2), .ack_ep(ack_ep),
+    .ack_pipe(ack_pipe), .ack_psn(ack_psn), .ack_syndrome(ack_syndrome), .ack_msn(ack_msn),
+    .ack_rule(ack_rule), .ack_leaf(ack_leaf), .ack_frame(ack_frame), .ack_done(ack_done),
     .ack_verdict(ack_verdict),
-    .live(live), .pipe_error(pipe_error), .next_send(next_send),
+    .live(live), .mode2(mode2), .pipe_error(pipe_error), .next_pipe(next_pipe),
+    .next_send(next_send),
     .min_valid(min_valid), .min_pipe(min_pipe), .min_psn(min_psn),
     .err_valid(err_valid), .err_pipe(err_pipe),
+    .fwd_room(fwd_room), .fwd_valid(fwd_valid), .fwd(fwd), .fwd_chk_block(fwd_chk_block),
+    .fwd_chk_busy(fwd_chk_busy), .fwd_drained(fwd_drained),
     .job_valid(aj_valid), .job_ready(aj_ready), .job(aj), .job_number(job_number_q),
     .job_granted(job_granted), .job_done(job_done),
-    .tx_slot_en(slot_rd_en), .tx_slot_block(slot_rd_block), .tx_slot_meta(slot_meta),
-    .tx_slot_flip(slot_flip),
+    .tx_slot_en(slot_rd_en), .tx_slot_ready(slot_rd_ready), .tx_slot_block(slot_rd_block),
+    .tx_slot_meta(slot_meta), .tx_slot_flip(slot_flip),
     .tbl_valid(t_go), .tbl_write(t_write_q), .tbl_id(t_id_q), .tbl_index(t_index_q),
-    .tbl_ep(t_ep), .tbl_pipe(t_pipe), .tx_idle(tx_idle),
+    .tbl_ep(t_ep), .tbl_pipe(t_pipe),
+    .tbl_quiesced(t_data_q[0]), .tx_idle(tx_idle),
     .tbl_fire(t_fire), .tbl_done(t_done), .tbl_busy(t_busy),
     .tbl_ep_rx(t_ep_rx), .tbl_pipe_state(t_pipe_state),
     .cfg_pipe(op_cfg_pipe), .cfg(op_cfg),
@@ -274,19 +283,19 @@ module inc_core #(
 
   inc_retransmission #(.ENDPOINTS(ENDPOINTS), .PIPES(PIPES)) u_retransmission (
     .clk(clk), .rst(rst), .tick_clocks(cfg_tick_clocks),
-    .hold(t_go), .idle(tx_idle),
+    .hold(tbl_hold), .idle(tx_idle),
     .init_ep(t_fire && t_is_ep), .init_ep_index(t_index_q[EP_W-1:0]), .init_ep_psn(t_ep.psn0),
     .init_ep_out(t_ep.valid && t_ep.out_valid),
     .init_pipe(t_fire && t_is_pipe),
     .out_wr(t_fire && t_is_out), .out_wr_index(t_index_q), .out_wr_ep(t_out.endpoint),
     .rd_index(t_index_q), .rd_state(t_ep_tx), .rd_out(t_out_rd),
-    .live(live), .pipe_error(pipe_error), .next_send(next_send),
+    .live(live & ~mode2), .pipe_error(pipe_error), .next_pipe(next_pipe), .next_send(next_send),
     .cfg_pipe(tx_cfg_pipe), .cfg(tx_cfg), .send_cfg_pipe(send_cfg_pipe), .send_cfg(send_cfg),
     .keep_cfg_pipe(keep_cfg_pipe), .keep_cfg(keep_cfg),
     .ack_soon(ack_soon),
-    .ack_valid(ack_valid), .ack_ep(ack_ep), .ack_pipe(ack_pipe), .ack_psn(ack_psn),
-    .ack_syndrome(ack_syndrome), .ack_frame(ack_frame), .ack_done(ack_done),
-    .ack_verdict(ack_verdict),
+    .ack_valid(ack_valid && !ack_mode2), .ack_ep(ack_ep), .ack_pipe(ack_pipe), .ack_psn(ack_psn),
+    .ack_syndrome(ack_syndrome), .ack_frame(ack_frame), .ack_done(ack3_done),
+    .ack_verdict(ack3_verdict),
     .job_valid(sj_valid), .job_ready(sj_ready), .job(sj), .job_number(job_number_q),
     .min_valid(min_valid), .min_pipe(min_pipe), .min_psn(min_psn),
     .err_valid(err_valid), .err_pipe(err_pipe),
@@ -295,13 +304,12 @@ module inc_core #(
     .ret_valid(ret_tx_valid), .ret_rec(ret_tx_rec));
 
   // ------------------------------------------------------------------ Mode-II: what leaves
-  // Nothing decides to forward yet.
-  wire              fwd_valid = 1'b0;
-  wire              fwd_drain = 1'b0;
-  wire [BLK_W-1:0]  fwd_chk_block = '0;
+  wire [BLK_W-1:0]  fwd_chk_block;
   inc_pkg::fwd_t    fwd;
-  wire              fwd_room, fwd_block_busy, fwd_drained;
-  assign fwd = '0;
+  wire              fwd_valid, fwd_room, fwd_chk_busy, fwd_drained;
+  // Nothing hands ACKs on yet.
+  assign ack_done    = ack_mode2 ? ack_valid : ack3_done;
+  assign ack_verdict = ack_mode2 ? inc_spec_pkg::VERDICT_ACK_STALE : ack3_verdict;
 
   wire              fj_valid, fj_ready;
   inc_pkg::txjob_t  fj;
@@ -313,7 +321,7 @@ module inc_core #(
     .out_wr(t_fire && t_is_out), .in_wr(t_fire && t_is_in), .list_index(t_index_q[EP_W-1:0]),
     .list_ep(t_out.endpoint),
     .room(fwd_room), .cmd_valid(fwd_valid), .cmd(fwd), .chk_block(fwd_chk_block),
-    .block_busy(fwd_block_busy), .drain(fwd_drain), .drained(fwd_drained),
+    .block_busy(fwd_chk_busy), .drain(t_go), .drained(fwd_drained),
     .job_valid(fj_valid), .job_ready(fj_ready), .job(fj), .job_number(job_number_q),
     .job_granted(job_granted), .job_done(job_done),
     .stat_forward(stat_forward), .ret_valid(ret_fw_valid), .ret_rec(ret_fw_rec));
@@ -361,7 +369,8 @@ module inc_core #(
     .clk(clk), .rst(rst),
     .s_job_valid(jf_valid), .s_job_ready(j_ready), .s_job(j),
     .ep_rd_en(ep_rd_en), .ep_rd_index(ep_rd_index), .ep(ep_rd),
-    .slot_rd_en(slot_rd_en), .slot_rd_block(slot_rd_block), .slot_meta(slot_meta),
+    .slot_rd_en(slot_rd_en), .slot_rd_ready(slot_rd_ready),
+    .slot_rd_block(slot_rd_block), .slot_meta(slot_meta),
     .slot_flip(slot_flip),
     .m_hdr_valid(m_hdr_valid), .m_hdr_ready(m_hdr_ready), .m_hdr(m_hdr),
     .m_rd_valid(rd_valid), .m_rd_ready(rd_ready), .m_rd_bank(rd_bank), .m_rd_addr(rd_addr),
@@ -393,7 +402,7 @@ module inc_core #(
   end
 
   wire unused_ok = &{1'b0, jf_count, t_out, t_index_q, ret_rx_valid, ret_rx_rec, ret_tx_valid,
-                     ret_tx_rec, ret_fw_valid, ret_fw_rec, fwd_room, fwd_block_busy, fwd_drained};
+                     ret_tx_rec, ret_fw_valid, ret_fw_rec, ack_msn, ack_rule, ack_leaf};
 
 endmodule
 

@@ -49,7 +49,8 @@ module inc_retransmission #(
   // pipes
   input  wire [PIPES-1:0]              live,
   input  wire [PIPES-1:0]              pipe_error,
-  input  wire [24*PIPES-1:0]           next_send,
+  output wire [PIPE_W-1:0]             next_pipe,     // combinational read of nextSend
+  input  wire [23:0]                   next_send,
   output wire [PIPE_W-1:0]             cfg_pipe,      // asynchronous reads of pipe_cfg
   input  inc_spec_pkg::pipe_cfg_t      cfg,
   output wire [PIPE_W-1:0]             send_cfg_pipe,
@@ -299,6 +300,7 @@ module inc_retransmission #(
     stat_event[inc_spec_pkg::EVENT_EP_ERROR]   = err_valid;
   end
   assign idle        = !x_valid_q;
+  assign next_pipe   = f_pipe;
 
   // ------------------------------------------------------------------ minimum of a walk
   logic [23:0] min_q;
@@ -325,7 +327,7 @@ module inc_retransmission #(
       x_last_q  <= kw_last;
       {x_out_q, x_deadline_q, x_st_q} <= st_rdata[ST_W+32:0];
       x_cfg_q   <= f_cfg;
-      x_next_q  <= next_send[24*f_pipe +: 24];
+      x_next_q  <= next_send;
     end
     if (fetch_s || fetch_r) turn_q <= 1'b1;
     if (fetch_k)            turn_q <= 1'b0;

@@ -31,6 +31,7 @@ module inc_translate_header #(
   output wire [EP_W-1:0]             ep_rd_index,
   input  inc_spec_pkg::ep_cfg_t ep,
   output wire                        slot_rd_en,
+  input  wire                        slot_rd_ready,  // a job waits for it
   output wire [BLK_W-1:0]            slot_rd_block,
   input  inc_pkg::slot_meta_t   slot_meta,
   input  wire                        slot_flip,
@@ -56,7 +57,7 @@ module inc_translate_header #(
   logic [15:0]      beats_q, beats_d;
 
   wire out_free = (!hdr_valid_q || m_hdr_ready) && (!rd_valid_q || m_rd_ready);
-  assign s_job_ready   = !read_q && out_free;
+  assign s_job_ready   = !read_q && out_free && slot_rd_ready;
   wire take            = s_job_valid && s_job_ready;
   assign ep_rd_en      = take;
   assign ep_rd_index   = s_job.ep[EP_W-1:0];

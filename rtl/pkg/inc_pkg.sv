@@ -121,6 +121,21 @@ package inc_pkg;
     logic [15:0]  root;
   } lookup_t;
 
+  // State of a pipe beside its slots and its flags.
+  typedef struct packed {
+    logic [23:0]  psn_start;  // Mode-III; Mode-II: 0
+    logic [23:0]  next_send;  // Mode-III; Mode-II: C, 1 + the highest PSN completed
+    logic [23:0]  pending;    // Mode-III: sum over the ins of ePSN - nextSend; Mode-II: slots that
+                              // are started and not complete. 0 when drained
+    logic [23:0]  win_start;  // first PSN that may start a slot
+    logic [23:0]  control_psn; // the last one, that of the next control signal; 0 if pinned
+    logic [3:0]   op;         // of the open window
+    logic [3:0]   dtype;
+    logic         mode2;
+    logic [4:0]   n_log2;
+  } pipe_word_t;
+  localparam int PIPE_WORD_W = 134; // bits of pipe_word_t (checked in inc_core)
+
   // A frame the engine has decided to send: the rest is looked up when its turn comes.
   typedef struct packed {
     logic [1:0]   kind;       // TX_*

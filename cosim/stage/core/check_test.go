@@ -118,7 +118,7 @@ func TestCheckDuplicate(t *testing.T) {
 					pkt := w.data(i, k, odd)
 					rec := w.clone().frame(w.cfg.Endpoints[i].Port, pkt)[0].Record
 					require.Equal(r.t, spec.CauseData, rec.Cause)
-					in := r.New(8).Set("psn", uint64(k)).Set("psn_start", uint64(w.psnStart)).Set("epsn", uint64(w.ePSN[i])).
+					in := r.New(8).Set("psn", uint64(k)).Set("first", uint64(w.psnStart)).Set("epsn", uint64(w.ePSN[i])).
 						Set("n_log2", uint64(bits.TrailingZeros(uint(w.n)))).SetBool("pipe_error", w.failed).SetBool("binding", w.binding)
 					if slot == nil {
 						in.Set("slot_tag", uint64(k)/uint64(w.n)).SetBool("slot_bit", r.chance(50)).SetBool("meta_equal", r.chance(50))
@@ -161,7 +161,8 @@ func TestCheckDuplicate(t *testing.T) {
 				probe(w)
 			}
 		}
-		for v := spec.VerdictPipeError; v <= spec.VerdictMismatch; v++ {
+		for _, v := range []spec.Verdict{spec.VerdictPipeError, spec.VerdictNoSlots, spec.VerdictBehind, spec.VerdictBeyond,
+			spec.VerdictDuplicate, spec.VerdictMismatch} {
 			require.NotZero(r.t, seen[v], "no case of %v", v)
 		}
 		require.NotZero(r.t, seen[spec.VerdictOk])

@@ -303,7 +303,7 @@ func (s *sender) take(events []Event) {
 			i := s.byIndex[int(ev.Get("ep"))]
 			pipe := s.cfg.Pipes[s.cfg.Endpoints[i].OutPipe]
 			k := psn.Prev(psn.PSN(s.tx[i].Cursor))
-			want := s.r.New(4).Set("ep", uint64(s.index[i])).Set("psn", uint64(k)).
+			want := s.r.New(4).Set("ep", uint64(s.index[i])).Set("psn", uint64(k)).Set("ack_req", 1).
 				Set("block", uint64(pipe.Base+int(k)%pipe.N*pipe.MTU/spec.BlockBytes))
 			if !equal(ev.Words, want.Words) {
 				s.r.fail(ev, "job: got psn %06x, block %d; want %06x, %d", ev.Get("psn"), ev.Get("block"), want.Get("psn"), want.Get("block"))

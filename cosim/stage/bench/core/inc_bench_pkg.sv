@@ -49,8 +49,10 @@ package inc_bench_pkg;
 
   // ---------------------------------------------------------------- inc_check_duplicate
   typedef struct packed {
+    logic        mode2;
+    logic        copy;
     logic [23:0] psn;
-    logic [23:0] psn_start;
+    logic [23:0] first;
     logic [23:0] epsn;
     logic [4:0]  n_log2;
     logic        pipe_error;
@@ -58,11 +60,14 @@ package inc_bench_pkg;
     logic        slot_valid;
     logic [23:0] slot_tag;
     logic        slot_bit;
+    logic        slot_full;
+    logic        no_window;
     logic        meta_equal;
   } check_in_t;
   typedef struct packed {
     logic [7:0]  verdict;
     logic        start;
+    logic        replay;
     logic        in_order;
     logic        behind;
   } check_out_t;

@@ -30,7 +30,7 @@ module inc_bench_retransmission (
   logic [31:0] job_number_q;
   wire [11:0]  rd_out;
   wire [7:0]   ack_verdict;
-  wire [PIPE_W-1:0] cfg_pipe, send_cfg_pipe, keep_cfg_pipe, min_pipe, err_pipe;
+  wire [PIPE_W-1:0] cfg_pipe, send_cfg_pipe, keep_cfg_pipe, min_pipe, err_pipe, next_pipe;
   wire level_valid, ack_done, pipe_wr_valid, out_wr_valid, init_valid, forget_valid;
   wire next_ack_valid;
   wire idle, job_valid, job_ready, min_valid, err_valid, fault_valid, rec_valid;
@@ -83,7 +83,8 @@ module inc_bench_retransmission (
     .init_pipe(forget_valid && tables),
     .out_wr(out_wr_valid && tables), .out_wr_index(out_wr.index), .out_wr_ep(out_wr.ep),
     .rd_index(12'd0), .rd_state(rd_state), .rd_out(rd_out),
-    .live(level_q.live), .pipe_error(level_q.pipe_error), .next_send(level_q.next_send),
+    .live(level_q.live), .pipe_error(level_q.pipe_error), .next_pipe(next_pipe),
+    .next_send(level_q.next_send[24*next_pipe +: 24]),
     .cfg_pipe(cfg_pipe), .cfg(cfg), .send_cfg_pipe(send_cfg_pipe), .send_cfg(send_cfg),
     .keep_cfg_pipe(keep_cfg_pipe), .keep_cfg(keep_cfg),
     .ack_soon(ack_soon),

@@ -15,22 +15,26 @@ module inc_bench_send_ack (
   ack_take_t take;
   wire       set_valid, sel_valid, take_ready;
   wire [EP_W-1:0] sel_ep;
-  wire       take_valid = sel_valid && !set_valid;
+  wire       idle;
+  // A table is written while no record is pending.
+  wire       set_go     = set_valid && (!set.init || idle);
+  wire       take_valid = sel_valid && !set_go;
   wire       go         = take_valid && take_ready;
 
   inc_bench_source #(.STREAM(8), .W($bits(set))) u_set (
-    .clk(clk), .rst(rst), .handle(handle), .valid(set_valid), .ready(1'b1), .data(set));
+    .clk(clk), .rst(rst), .handle(handle), .valid(set_valid), .ready(set_go), .data(set));
 
   inc_send_ack #(.ENDPOINTS(ENDPOINTS)) u_dut (
     .clk(clk), .rst(rst),
-    .set_valid(set_valid && set.set), .set_ep(set.ep[EP_W-1:0]), .set_kind(set.kind),
+    .set_valid(set_go && set.set), .set_ep(set.ep[EP_W-1:0]), .set_kind(set.kind),
     .set_force(set.force_ack), .new_kind(seen.new_kind),
-    .nak_wr(set_valid && set.nak_wr), .nak_ep(set.ep[EP_W-1:0]), .nak_value(set.nak),
+    .nak_wr(set_go && set.nak_wr), .nak_value(set.nak),
     .clr_valid(go), .clr_ep(sel_ep),
-    .init_valid(set_valid && set.init), .init_ep(set.ep[EP_W-1:0]),
+    .init_valid(set_go && set.init), .init_ep(set.ep[EP_W-1:0]),
     .rd_a_ep(set.ep[EP_W-1:0]), .rd_a_nak_sent(seen.old_nak), .rd_a_kind(seen.old_kind),
     .rd_b_ep(sel_ep), .rd_b_nak_sent(take.nak), .rd_b_kind(take.kind),
-    .sel_valid(sel_valid), .sel_ep(sel_ep), .sel_next(go));
+    .sel_valid(sel_valid), .sel_ep(sel_ep), .sel_next(go),
+    .idle(idle));
   assign seen.ep = set.ep;
   assign take.ep = 12'(sel_ep);
 
@@ -38,7 +42,7 @@ module inc_bench_send_ack (
   inc_bench_sink #(.STREAM(0), .W($bits(take)), .LAW(0)) u_take (
     .clk(clk), .rst(rst), .handle(handle), .valid(take_valid), .ready(take_ready), .data(take));
   inc_bench_watch #(.STREAM(1), .W($bits(seen))) u_seen (
-    .clk(clk), .rst(rst), .handle(handle), .valid(set_valid), .data(seen));
+    .clk(clk), .rst(rst), .handle(handle), .valid(set_go), .data(seen));
 
 endmodule
 

@@ -44,7 +44,7 @@ module inc_bench_translate (
     .clk(clk), .rst(rst),
     .s_job_valid(job_valid), .s_job_ready(job_ready), .s_job(job),
     .ep_rd_en(ep_rd), .ep_rd_index(ep_index), .ep(ep),
-    .slot_rd_en(slot_rd), .slot_rd_block(slot_block), .slot_meta(meta), .slot_flip(flip),
+    .slot_rd_en(slot_rd), .slot_rd_ready(1'b1), .slot_rd_block(slot_block), .slot_meta(meta), .slot_flip(flip),
     .m_hdr_valid(hdr_valid), .m_hdr_ready(hdr_ready), .m_hdr(hdr),
     .m_rd_valid(desc_valid), .m_rd_ready(desc_ready), .m_rd_bank(desc.bank),
     .m_rd_addr(addr), .m_rd_beats(desc.beats));
