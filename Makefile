@@ -53,6 +53,13 @@ bench: ## clocks per second of the co-simulation: bare, with every check, and of
 	scripts/cocotb-bench --data-w 512
 	build/epic bench cosim --cocotb scripts/cocotb-bench --json $(ARGS)
 
+.PHONY: regress
+regress: ## every line of the regression and every case of the matrix: hours; ARGS="--engine slurm --shards 64"
+	@scripts/setup sim
+	@$(MAKE) --no-print-directory build/epic
+	scripts/regress 64 128 256 512
+	build/epic cosim matrix --whole $(ARGS)
+
 .PHONY: mutants
 mutants: ## break the RTL in each way of rtl/mutants and see the regression catch it
 	@scripts/setup sim

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -253,9 +254,41 @@ func TestSlurm(t *testing.T) {
 	require.Equal(t, []int{fakeCases, fakeCases * 2 / 3}, []int{rep.Passed, rep.Reused})
 }
 
-// TestMain is the program of TestSlurm's tasks too: `cosim matrix --shard I/N --results FILE ...`.
+// The same on a real Slurm: a cluster of this one machine.
+func TestSlurmCluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not run on a Slurm cluster: -short")
+	}
+	for _, tool := range []string{"sbatch", "/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/sbin/munged"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			if os.Getenv("EPIC_REQUIRE_TOOLS") == "1" {
+				t.Fatalf("%s is missing and EPIC_REQUIRE_TOOLS is 1: scripts/setup test", tool)
+			}
+			t.Skipf("not run on a Slurm cluster, for %s is missing: scripts/setup test", tool)
+		}
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("not run on a Slurm cluster: only root may run slurmd")
+	}
+	f := newFake(t)
+	require.NoError(t, os.Chmod(f.OutDir, 0o755))
+	cmd := exec.CommandContext(t.Context(), "../../scripts/slurm-local", os.Args[0], "submit")
+	cmd.Env = append(os.Environ(), "EPIC_MATRIX_TASK=1", "EPIC_MATRIX_DIR="+f.OutDir)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "slurm job ")
+	require.Contains(t, string(out), "36 passed in 3 shards\n")
+	for i := range 3 {
+		known, err := readResults(f.shardFile(filepath.Join(f.OutDir, "slurm"), i))
+		require.NoError(t, err)
+		require.Len(t, known, fakeCases/3)
+	}
+}
+
+// TestMain is the program of these tests' tasks too, `cosim matrix --shard I/N --results FILE ...`, and submits
+// them, `submit`. Its cases are made up.
 func TestMain(m *testing.M) {
-	if os.Getenv("EPIC_MATRIX_TASK") == "" || len(os.Args) < 2 || os.Args[1] != "cosim" {
+	if os.Getenv("EPIC_MATRIX_TASK") == "" || len(os.Args) < 2 || os.Args[1] != "cosim" && os.Args[1] != "submit" {
 		os.Exit(m.Run())
 	}
 	o := Options{Whole: true, Axes: Axes{DataW: []int{64}, MTUs: []int{256}, DTypes: []spec.DType{spec.DTypeInt32}, Ops: []spec.Op{spec.OpSum}}}
@@ -272,8 +305,15 @@ func TestMain(m *testing.M) {
 		}
 	}
 	o.run = func(context.Context, run.Options) (*run.Report, error) { return &run.Report{SumEqual: true}, nil }
-	if _, err := Run(context.Background(), o); err != nil {
+	do := Run
+	if os.Args[1] == "submit" {
+		do, o.Shards, o.Jobs, o.Progress = Slurm, 3, 1, os.Stdout
+		o.Sims, o.OutDir = os.Getenv("EPIC_MATRIX_DIR"), os.Getenv("EPIC_MATRIX_DIR")
+	}
+	rep, err := do(context.Background(), o)
+	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
+	fmt.Printf("%d passed in %d shards\n", rep.Passed, o.Shards)
 }
