@@ -56,10 +56,12 @@ type Variant struct {
 	// resend, instead of on every packet (protocol.md 3).
 	SparseAckReq bool
 	// Mode2AnyTag lets a Mode-II slot start on any difference of its tag, with no window around C. It is
-	// wrong: late packets take the slots of those that are needed (protocol.md 5). So is the next.
+	// wrong: late packets take the slots of those that are needed (protocol.md 5). So are the next two.
 	Mode2AnyTag bool
 	// MinAckOnAdvance forwards a Broadcast's ACK only when the minimum moves: one lost ACK kills the QP.
 	MinAckOnAdvance bool
+	// MinAckArriving forwards each of a Broadcast's ACKs as it came: the root is told of what only one out has.
+	MinAckArriving bool
 }
 
 // Endpoint is one end of an edge: the local and the peer's addresses, and the pipes behind it.

@@ -61,6 +61,10 @@ func (e *Engine) handOnLeast(p, o int, pkt *roce.Packet) spec.Verdict {
 		st.nakPending = false
 	}
 
+	if e.cfg.Variant.MinAckArriving {
+		e.forwardAck(p, cfg.Ins, q, pkt.Syndrome, pkt.MSN)
+		return spec.VerdictOk
+	}
 	least := e.leastAcked(p)
 	if acked != least || e.cfg.Variant.MinAckOnAdvance && least == before {
 		return spec.VerdictOk // others hold the minimum, and it was told when they moved

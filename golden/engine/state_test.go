@@ -155,6 +155,109 @@ func TestStateTellsApart(t *testing.T) {
 	}
 }
 
+// The states that only Mode-II, control signals and reproducible pipes have.
+func TestStateTellsApartMode2(t *testing.T) {
+	c := flat(2, 4, 0)
+	c.Pipes[0].Mode, c.Pipes[0].Reproducible = 2, true
+	base := func() *Engine {
+		e := programmed(t, c)
+		e.Step(dataFrom(&c, 0, 0, 1, 2))
+		e.Step(dataFrom(&c, 1, 0, 3, 4)) // complete: two forwards wait
+		e.Step(dataFrom(&c, 0, 1, 5, 6))
+		return e
+	}
+	want := base().AppendState(nil)
+	require.Equal(t, want, base().AppendState(nil))
+	other := func() []byte { return []byte{1, 2, 3, 4, 5, 6, 7, 9} }
+	for name, change := range map[string]func(e *Engine){
+		"C":               func(e *Engine) { e.pipes[0].nextSend++ },
+		"quiesced":        func(e *Engine) { e.pipes[0].quiesced = true },
+		"window start":    func(e *Engine) { e.pipes[0].window.start++ },
+		"control":         func(e *Engine) { e.pipes[0].window.control++ },
+		"window op":       func(e *Engine) { e.pipes[0].window.op++ },
+		"window dtype":    func(e *Engine) { e.pipes[0].window.dtype++ },
+		"lastAcked":       func(e *Engine) { e.endpoints[1].out.lastAcked++ },
+		"msn":             func(e *Engine) { e.endpoints[1].least.msn++ },
+		"nak":             func(e *Engine) { e.endpoints[1].least.nakPending = true },
+		"slot op":         func(e *Engine) { e.pipes[0].slots[1].meta.op++ },
+		"slot dtype":      func(e *Engine) { e.pipes[0].slots[1].meta.dtype++ },
+		"slot control":    func(e *Engine) { e.pipes[0].slots[1].meta.control = true },
+		"offset":          func(e *Engine) { e.pipes[0].slots[1].meta.offset++ },
+		"DMA length":      func(e *Engine) { e.pipes[0].slots[1].meta.dmaLength++ },
+		"copy":            func(e *Engine) { e.pipes[0].slots[1].copies[0] = other() },
+		"whose copy":      func(e *Engine) { e.pipes[0].slots[1].copies[1], e.pipes[0].slots[1].copies[0] = other(), nil },
+		"result":          func(e *Engine) { e.pipes[0].slots[0].payload = other() },
+		"forwards":        func(e *Engine) { e.forwards = e.forwards[1:] },
+		"forwards' order": func(e *Engine) { e.forwards[0], e.forwards[1] = e.forwards[1], e.forwards[0] },
+		"forward's pipe":  func(e *Engine) { e.forwards[0].pipe++ },
+		"its endpoint":    func(e *Engine) { e.forwards[0].endpoint++ },
+		"its psn":         func(e *Engine) { e.forwards[0].psn++ },
+		"its slot":        func(e *Engine) { e.forwards[0].slot++ },
+		"its meta":        func(e *Engine) { e.forwards[0].meta.ackReq = true },
+		"its payload":     func(e *Engine) { e.forwards[0].payload = other() },
+		"its syndrome":    func(e *Engine) { e.forwards[0].syndrome++ },
+		"its MSN":         func(e *Engine) { e.forwards[0].msn++ },
+		"incomplete, and behind": func(e *Engine) {
+			e.pipes[0].slots[3] = slot{valid: true, tag: 77, degree: 1}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := base()
+			change(e)
+			require.NotEqual(t, want, e.AppendState(nil))
+		})
+	}
+	pending := func(psn psn.PSN, syndrome uint8) []byte {
+		e := base()
+		e.endpoints[1].least = leastState{nakPending: true, nakPSN: psn, nakSyndrome: syndrome}
+		return e.AppendState(nil)
+	}
+	require.NotEqual(t, pending(1, 0x60), pending(2, 0x60))
+	require.NotEqual(t, pending(1, 0x60), pending(1, 0x21))
+
+	// What no event can read any more.
+	e := base()
+	e.pipes[0].slots[3] = slot{valid: true, tag: 77, degree: 2, payload: other()}
+	e.endpoints[1].least.nakPSN, e.endpoints[1].least.nakSyndrome = 3, 0x60
+	require.Equal(t, want, e.AppendState(nil))
+}
+
+// However the contributions of a reproducible pipe come in, the state is that of those that did.
+func TestReproducibleStateForgetsTheOrder(t *testing.T) {
+	c := flat(3, 4, 0)
+	c.Pipes[0].Mode, c.Pipes[0].Reproducible = 2, true
+	var states [2][]byte
+	for n, order := range [][]int{{0, 2}, {2, 0}} {
+		e := programmed(t, c)
+		for _, i := range order {
+			e.Run(dataFrom(&c, i, 0, uint32(i)))
+		}
+		states[n] = e.AppendState(nil)
+	}
+	require.Equal(t, states[0], states[1])
+}
+
+func TestCloneIsIndependentMode2(t *testing.T) {
+	c := flat(2, 4, 0)
+	c.Pipes[0].Mode, c.Pipes[0].Reproducible = 2, true
+	e := programmed(t, c)
+	e.Step(dataFrom(&c, 0, 0, 1))
+	e.Step(dataFrom(&c, 1, 0, 2))
+	e.Step(dataFrom(&c, 0, 1, 3))
+	before := e.AppendState(nil)
+	twin := e.Clone()
+	require.Equal(t, before, twin.AppendState(nil))
+	twin.Step(dataFrom(&c, 1, 1, 10))
+	twin.Step(Event{Cause: spec.CauseForward})
+	twin.Step(Event{Cause: spec.CauseTableWrite, Endpoint: None, Pipe: 0, Quiesce: true})
+	require.Equal(t, before, e.AppendState(nil), "stepping the clone changed the original")
+	e.Step(Event{Cause: spec.CauseForward})
+	e.Step(Event{Cause: spec.CauseForward})
+	e.Step(dataFrom(&c, 1, 1, 20))
+	pkt := e.Step(Event{Cause: spec.CauseForward})[1].Packet
+	require.Equal(t, uint32(23), binary.LittleEndian.Uint32(pkt.Payload))
+}
+
 func TestCloneIsIndependent(t *testing.T) {
 	c := flat(2, 4, 0)
 	e := programmed(t, c)

@@ -62,11 +62,43 @@ type Record struct {
 	// for a frame that is taken; "not_roce" (and with a table "no_endpoint", "dst_ip") for one that
 	// goes to the bypass port, whose Verdict is OK; anything else for a Drop.
 	Reason string `json:"reason"`
+	// The headers after BTH, and the control signal that a frame may be; left out where there is none, or where its
+	// lengths cannot be trusted.
+	RETH    *RETH    `json:"reth,omitempty"`
+	Imm     *uint32  `json:"imm,omitempty"`
+	AETH    *AETH    `json:"aeth,omitempty"`
+	Control *Control `json:"control,omitempty"`
 	// Error is set for a frame that the capture cut: then nothing else is the truth about the frame.
 	Error string `json:"error,omitempty"`
 
 	Detail string       `json:"-"` // field, offset, got and wanted of a wire-stage reason; empty if none
 	Code   spec.Verdict `json:"-"` // Reason as a number
+}
+
+// RETH says where an RDMA WRITE goes.
+type RETH struct {
+	VA        uint64 `json:"va"`
+	RKey      uint32 `json:"rkey"`
+	DMALength uint32 `json:"dma_length"` // bytes of the whole message
+}
+
+// AETH is an answer.
+type AETH struct {
+	Syndrome uint8  `json:"syndrome"`
+	Name     string `json:"name"` // of the syndrome: "ack", "rnr nak 12" with the timer code, "nak sequence error" ...
+	MSN      uint32 `json:"msn"`
+}
+
+// Control is what a SEND Only with Immediate of 16 bytes says if it is a control signal (protocol.md 10). Only
+// its PSN makes it one, which a frame alone does not tell: a frame that cannot be one has none.
+type Control struct {
+	Type     string `json:"type"`
+	Op       string `json:"op"`
+	DType    string `json:"dtype"`
+	Flags    uint8  `json:"flags"`
+	Root     uint16 `json:"root"`
+	Bytes    uint64 `json:"bytes"`
+	Sequence uint64 `json:"sequence"`
 }
 
 // Options of an inspection.
@@ -173,6 +205,7 @@ func Frame(n int, data []byte, port int, check func(port int, p *roce.Packet) sp
 	}
 	if d.PayloadLen >= 0 {
 		rec.PayloadLen = ptr(d.PayloadLen)
+		rec.headers(&d.Packet)
 	}
 	if d.ICRCKnown {
 		rec.ICRCOK = ptr(d.ICRCGood)
@@ -189,6 +222,67 @@ func Frame(n int, data []byte, port int, check func(port int, p *roce.Packet) sp
 		rec.Verdict = Drop
 	}
 	return rec
+}
+
+// headers fills in what follows BTH.
+func (rec *Record) headers(p *roce.Packet) {
+	if p.HasRETH() {
+		rec.RETH = &RETH{VA: p.VA, RKey: p.RKey, DMALength: p.DMALength}
+	}
+	if p.HasImm() {
+		rec.Imm = ptr(p.Imm)
+	}
+	if p.HasAETH() {
+		rec.AETH = &AETH{Syndrome: p.Syndrome, Name: syndromeName(p.Syndrome), MSN: p.MSN}
+	}
+	if p.Opcode != spec.OpcodeSendOnlyImm || len(p.Payload) != roce.ControlSize {
+		return
+	}
+	c := roce.ParseControl(p.Imm, p.Payload)
+	if c.Type <= spec.CollTypeBarrier && c.Op <= spec.OpXor && c.DType <= spec.DTypeInt8 && c.Flags <= roce.ControlReproducible {
+		rec.Control = &Control{Type: c.Type.String(), Op: c.Op.String(), DType: c.DType.String(), Flags: c.Flags, Root: c.Root,
+			Bytes: c.Bytes, Sequence: c.Sequence}
+	}
+}
+
+// syndromeName says what an AETH syndrome means (IBTA 9.7.5.1).
+func syndromeName(s uint8) string {
+	switch {
+	case s < spec.SyndromeRNR:
+		return "ack"
+	case s < 0x40:
+		return fmt.Sprintf("rnr nak %d", s&0x1f)
+	case s == spec.SyndromeNakSequence:
+		return "nak sequence error"
+	case s == spec.SyndromeNakInvalid:
+		return "nak invalid request"
+	case s == spec.SyndromeNakAccess:
+		return "nak remote access error"
+	case s == spec.SyndromeNakOperation:
+		return "nak remote operational error"
+	case s == spec.SyndromeNakRd:
+		return "nak invalid RD request"
+	}
+	return fmt.Sprintf("%#02x", s)
+}
+
+// extra are the headers in words, for people: "" if there are none.
+func (rec *Record) extra() string {
+	var words []string
+	if r := rec.RETH; r != nil {
+		words = append(words, fmt.Sprintf("va %#x rkey %#x dma %d", r.VA, r.RKey, r.DMALength))
+	}
+	if a := rec.AETH; a != nil {
+		words = append(words, fmt.Sprintf("%s msn %d", a.Name, a.MSN))
+	}
+	if rec.Imm != nil {
+		words = append(words, fmt.Sprintf("imm %#08x", *rec.Imm))
+	}
+	if c := rec.Control; c != nil {
+		words = append(words, fmt.Sprintf("control? %s %s %s flags %d root %d bytes %d sequence %d", c.Type, c.Op, c.DType, c.Flags,
+			c.Root, c.Bytes, c.Sequence))
+	}
+	return strings.Join(words, ", ")
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -242,6 +336,9 @@ func (t *Table) Add(r Record) error {
 			verdict += "  vlan"
 		}
 		verdict += fmt.Sprintf(" %d", id)
+	}
+	if extra := r.extra(); extra != "" {
+		verdict += "  " + extra
 	}
 	if _, detail, ok := strings.Cut(r.Detail, ": "); ok {
 		verdict += "  (" + detail + ")"

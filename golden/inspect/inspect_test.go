@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -324,4 +325,64 @@ func TestTable(t *testing.T) {
 		"     1  opcode            opcode is not one of the table above",
 		"",
 	}, "\n"), out.String())
+}
+
+// What follows BTH, by hand, and in the table's words.
+func TestHeaders(t *testing.T) {
+	base := roce.Packet{Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), PKey: 0xffff, DestQP: 17, PSN: 5}
+	control := roce.Control{Type: spec.CollTypeBroadcast, Op: spec.OpMax, DType: spec.DTypeBfloat16, Flags: 1, Root: 3, Bytes: 1 << 33, Sequence: 7}
+	for name, tc := range map[string]struct {
+		change func(p *roce.Packet)
+		json   string // of the headers
+		table  string
+	}{
+		"send": {func(p *roce.Packet) { p.Opcode = spec.OpcodeSendOnly }, ``, "ok    ok"},
+		"write": {func(p *roce.Packet) {
+			p.Opcode, p.VA, p.RKey, p.DMALength = spec.OpcodeWriteOnly, 1<<63|0xabc, 0x77, 4096
+		},
+			`"reth":{"va":9223372036854778556,"rkey":119,"dma_length":4096}`, "va 0x8000000000000abc rkey 0x77 dma 4096"},
+		"write with immediate": {func(p *roce.Packet) { p.Opcode, p.Imm = spec.OpcodeWriteOnlyImm, 0x1234 },
+			`"reth":{"va":0,"rkey":0,"dma_length":0},"imm":4660`, "va 0x0 rkey 0x0 dma 0, imm 0x00001234"},
+		"ack": {func(p *roce.Packet) { p.Opcode, p.Syndrome, p.MSN = spec.OpcodeAcknowledge, 0x1f, 9 },
+			`"aeth":{"syndrome":31,"name":"ack","msn":9}`, "ack msn 9"},
+		"rnr": {func(p *roce.Packet) { p.Opcode, p.Syndrome = spec.OpcodeAcknowledge, 0x2c },
+			`"aeth":{"syndrome":44,"name":"rnr nak 12","msn":0}`, "rnr nak 12 msn 0"},
+		"nak": {func(p *roce.Packet) { p.Opcode, p.Syndrome, p.MSN = spec.OpcodeAcknowledge, 0x60, 3 },
+			`"aeth":{"syndrome":96,"name":"nak sequence error","msn":3}`, "nak sequence error msn 3"},
+		"fatal": {func(p *roce.Packet) { p.Opcode, p.Syndrome = spec.OpcodeAcknowledge, 0x63 },
+			`"aeth":{"syndrome":99,"name":"nak remote operational error","msn":0}`, "nak remote operational error msn 0"},
+		"cnp": {func(p *roce.Packet) { p.Opcode, p.Payload = spec.OpcodeCNP, make([]byte, 16) }, ``, "cnp"},
+		"control": {func(p *roce.Packet) {
+			p.Opcode, p.Imm, p.Payload = spec.OpcodeSendOnlyImm, control.Imm(), control.Payload()
+		}, `"imm":575733763,"control":{"type":"broadcast","op":"max","dtype":"bfloat16","flags":1,"root":3,"bytes":8589934592,"sequence":7}`,
+			"control? broadcast max bfloat16 flags 1 root 3 bytes 8589934592 sequence 7"},
+		"no control: a type that is none": {func(p *roce.Packet) {
+			p.Opcode, p.Imm, p.Payload = spec.OpcodeSendOnlyImm, 0xf0000000, control.Payload()
+		}, `"imm":4026531840`, "imm 0xf0000000"},
+		"no control: a byte too many": {func(p *roce.Packet) {
+			p.Opcode, p.Imm, p.Payload = spec.OpcodeSendOnlyImm, 1, append(control.Payload(), 0)
+		}, `"imm":1`, "imm 0x00000001"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := base
+			tc.change(&p)
+			line := lines(t, inspect.Options{}, p.Encode())[0]
+			_, rest, ok := strings.Cut(line, `"reason":"ok"`)
+			require.True(t, ok, line)
+			assert.Equal(t, tc.json, strings.TrimPrefix(strings.TrimSuffix(rest, "}"), ","))
+
+			var out bytes.Buffer
+			table := inspect.NewTable(&out)
+			require.NoError(t, table.Add(inspect.Frame(1, p.Encode(), -1, nil)))
+			require.NoError(t, table.Close())
+			row := strings.Split(out.String(), "\n")[1]
+			assert.Contains(t, row, tc.table)
+			assert.Equal(t, strings.Contains(tc.table, "control?"), strings.Contains(row, "control?"))
+		})
+	}
+	// Nothing is said of what cannot be trusted.
+	p := base
+	p.Opcode, p.VA = spec.OpcodeWriteOnly, 5
+	f := p.Encode()
+	assert.NotContains(t, lines(t, inspect.Options{}, f[:len(f)-2])[0], "reth")
 }
