@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/epic-inc/epic/cosim/scoreboard"
+	"github.com/epic-inc/epic/cosim/server"
 	"github.com/epic-inc/epic/golden/engine"
 	"github.com/epic-inc/epic/golden/psn"
 	"github.com/epic-inc/epic/golden/roce"
@@ -213,6 +214,54 @@ func TestForwards(t *testing.T) {
 			require.ErrorAs(t, err, &diff)
 			require.ErrorContains(t, err, tc.want)
 		})
+	}
+}
+
+// A frame may be refused because its slot is being read, for as long as that slot's latest frame is leaving.
+func TestRefusedWhileReading(t *testing.T) {
+	d := newDevice(t, config2())
+	data := func(i int, n psn.PSN) []byte {
+		p := packet(i, spec.OpcodeSendOnly, at(n))
+		p.Payload = make([]byte, 4)
+		return p.Encode()
+	}
+	take := func(i int, n psn.PSN) { d.frame(i+1, data(i, n), false) }
+	for n := range psn.PSN(4) {
+		for i := range 3 {
+			take(i, n)
+		}
+	}
+	take(1, 0) // C is 4, and 0 is replayed
+	replay := len(d.out.Frames) - 1
+	for i := range 3 {
+		take(i, 4)
+	}
+	d.receive(1, data(0, 8), false, true) // takes the slot of 0
+	refused := d.out.Records[len(d.out.Records)-1].Clock
+	take(0, 8)
+	for last, want := range map[uint64]string{
+		refused:     "",
+		refused - 1: fmt.Sprintf("verdict is tx_full, want ok: frame %d, the latest of the slot, left by clock %d", replay, refused-1),
+	} {
+		c := clone(d)
+		c.out.Frames[replay].Last = last
+		_, err := check(t, c)
+		if want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, want)
+		// Also if the frame is seen long after.
+		s, err := scoreboard.New(scoreboard.Config{Engine: c.cfg, Entries: entries, TickClocks: tickClocks})
+		require.NoError(t, err)
+		for _, f := range c.driven {
+			s.Drive(f.Clock, f.Port, f.Bytes, f.Error)
+		}
+		w := c.out
+		frames := w.Frames
+		w.Frames = nil
+		require.NoError(t, s.Window(&w))
+		require.ErrorContains(t, s.Window(&server.Window{Clock: w.Clock, Frames: frames}), want)
 	}
 }
 

@@ -99,6 +99,7 @@ type Scoreboard struct {
 	seen       [2]uint32
 
 	timers map[timerKey]timer
+	fences fences
 	state  shadow
 	stats  Stats
 	first  *Difference
@@ -186,6 +187,9 @@ func (s *Scoreboard) Window(w *server.Window) error {
 		}
 	}
 	s.latency.resolve()
+	if d, r := s.fences.resolve(); d != nil {
+		return s.differ(d, r)
+	}
 	if err := s.match(); err != nil {
 		return err
 	}
@@ -261,6 +265,9 @@ func (s *Scoreboard) retire(r *spec.Record) error {
 	if err := s.golden.Legal(ev); err != nil {
 		return s.differ(&Difference{What: "the engine did what golden does not allow", Field: "cause",
 			Got: r.Cause.String(), Want: err.Error()}, r)
+	}
+	if ev.Verdict == spec.VerdictTxFull && s.golden.Rereads(ev) {
+		s.fences.refused(r)
 	}
 	var in Frame
 	if ev.Cause == spec.CauseDrop {
@@ -455,6 +462,7 @@ func (s *Scoreboard) expectFrame(o *engine.Output, want *spec.Record) {
 	}
 	if op, _ := o.Packet.Opcode.Info(); want.Cause == spec.CauseSend || want.Cause == spec.CauseForward && op.Kind == spec.KindData {
 		s.latency.sent(want, s.txRecorded)
+		s.fences.sent(want, s.txRecorded)
 	}
 	if want.Cause == spec.CauseAckOut {
 		s.stats.Counters[answerCounter(o.Packet.Syndrome)]++
@@ -568,6 +576,7 @@ func (s *Scoreboard) frameOut(m *spec.FrameOut) error {
 	s.frames.add(f)
 	if stream == link.StreamTx {
 		s.latency.left(m.First)
+		s.fences.left(m.Last)
 	}
 	s.got[stream] = append(s.got[stream], f)
 	return nil

@@ -86,26 +86,56 @@ func (e *Engine) forward() {
 	e.emitFrame(f.endpoint, pkt)
 }
 
-// legalRefusal: hardware may find no room for what a frame would make leave. It also refuses to write a
-// slot of which a frame waits to be read. Such a frame changes nothing, as if it had been lost.
+// refusal is why hardware may refuse a frame with tx_full.
+type refusal uint8
+
+const (
+	refusesNothing refusal = iota
+	noRoom                 // something would leave, and there may be no room for it
+	unread                 // it would write a slot of which a frame waits to be read
+	reading                // it would write a slot whose result has left; hardware may not have read all of it yet
+)
+
+// legalRefusal: a frame that is refused changes nothing, as if it had been lost.
 func (e *Engine) legalRefusal(ev Event) error {
 	if ev.Packet == nil {
 		return fmt.Errorf("got verdict %v without a packet", ev.Verdict)
 	}
+	why, r := e.mayRefuse(ev)
+	if why == refusesNothing {
+		return fmt.Errorf("it would make nothing leave, nor write what is to leave: it would be %v %v", r.Cause, r.Verdict)
+	}
+	return nil
+}
+
+// Rereads says that a frame which is refused could be taken, but that it writes a slot whose result has left. Only
+// whoever sees when it left on the wire can say whether hardware was still reading it.
+func (e *Engine) Rereads(ev Event) bool {
+	why, _ := e.mayRefuse(ev)
+	return why == reading
+}
+
+// mayRefuse also returns the record that the frame would have, were it not refused.
+func (e *Engine) mayRefuse(ev Event) (refusal, spec.Record) {
 	would := e.Clone()
 	ev.Verdict = spec.VerdictOk
 	r := would.Step(ev)[0].Record
 	if len(would.forwards) > len(e.forwards) {
-		return nil
+		return noRoom, r
 	}
-	if r.Cause == spec.CauseData && r.Verdict == spec.VerdictOk && r.Degree == 1 {
-		for _, f := range e.forwards {
-			if f.meta.isData() && f.pipe == int(r.PipeID) && f.slot == int(r.Slot) {
-				return nil
-			}
+	p := int(r.PipeID)
+	if r.Cause != spec.CauseData || r.Verdict != spec.VerdictOk || r.Degree != 1 || e.cfg.Pipes[p].Mode != 2 {
+		return refusesNothing, r
+	}
+	for _, f := range e.forwards {
+		if f.meta.isData() && f.pipe == p && f.slot == int(r.Slot) {
+			return unread, r
 		}
 	}
-	return fmt.Errorf("it would make nothing leave, nor write what waits to leave: it would be %v %v", r.Cause, r.Verdict)
+	if s := &e.pipes[p].slots[r.Slot]; s.valid && s.degree == len(e.cfg.Pipes[p].Ins) {
+		return reading, r
+	}
+	return refusesNothing, r
 }
 
 func (m *meta) isData() bool { op, _ := m.opcode.Info(); return op.Kind == spec.KindData }
