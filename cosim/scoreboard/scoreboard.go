@@ -75,7 +75,7 @@ type Stats struct {
 	Bypassed      uint64
 	Records       uint64
 	ComparedBytes uint64
-	Counters      [spec.CounterCount]uint64 // as the engine's own must read, but for table_write and table_refused
+	Counters      [spec.CounterCount]uint64 // as the engine's own must read, but for table_write and table_refused (Finish)
 	ListWrites    uint64                    // of out_list and in_list
 	TableWrites   uint64                    // table entries written, of those that leave a record
 	Slots         uint64                    // results released

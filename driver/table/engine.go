@@ -34,8 +34,9 @@ func (c Capabilities) Blocks() int { return c.PoolKB * 1024 / spec.BlockBytes }
 // Engine is one engine behind its registers. Its methods must not be called from several goroutines at once: a table
 // command takes several register accesses.
 type Engine struct {
-	regs device.Registers
-	caps Capabilities
+	regs    device.Registers
+	caps    Capabilities
+	refused uint64
 }
 
 // Open looks at the engine behind regs: it must be one, of a register map and a spec that this driver knows.
@@ -134,6 +135,9 @@ func IsBusy(err error) bool {
 	return errors.As(err, &refused) && refused.Reason == spec.TableErrorBusy
 }
 
+// Refused returns how many table commands the engine has refused this driver.
+func (e *Engine) Refused() uint64 { return e.refused }
+
 // WriteEntry writes one table entry. A pipe entry starts binding; wait with WaitBound.
 func (e *Engine) WriteEntry(ctx context.Context, index int, entry spec.Entry) error {
 	if err := entry.Validate(); err != nil {
@@ -188,6 +192,7 @@ func (e *Engine) command(ctx context.Context, table spec.TableID, index int, wri
 				return where(fmt.Errorf("engine does not answer: %w", err))
 			}
 		case reason != spec.TableErrorNone:
+			e.refused++
 			return &RefusedError{Table: table, Index: index, Write: write, Reason: reason}
 		default:
 			return nil
