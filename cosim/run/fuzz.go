@@ -118,7 +118,8 @@ func (a *adversary) born() {
 		a.next[i], a.silent[i] = ep.PSN0, false
 	}
 	for p := range a.cfg.Pipes {
-		a.pipe[p] = spec.Record{PSNStart: uint32(a.cfg.Pipes[p].PSN0), NextSend: uint32(a.cfg.Pipes[p].PSN0)}
+		a.pipe[p] = spec.Record{PSNStart: uint32(a.cfg.Pipes[p].PSN0), NextSend: uint32(a.cfg.Pipes[p].PSN0),
+			ControlPSN: uint32(a.cfg.Pipes[p].PSN0)}
 	}
 }
 
@@ -234,6 +235,9 @@ func (a *adversary) die(ctx context.Context) error {
 	for p := range a.pipe { // what is not in error is drained once its manager says so
 		if a.pipe[p].PipeError == 0 {
 			if err := a.rtl.tables.WriteEntry(ctx, p, &spec.PipeCtl{Quiesced: true}); err != nil {
+				return err
+			}
+			if err := a.step(ctx); err != nil {
 				return err
 			}
 		}
@@ -471,11 +475,55 @@ func (a *adversary) data(i int, p psn.PSN) *roce.Packet {
 		pkt.Imm = kind.Uint32()
 	}
 	pkt.PSN, pkt.AckReq, pkt.SE = p, a.rng.IntN(3) == 0, a.rng.IntN(8) == 0
+	if pipe := a.cfg.Endpoints[i].InPipe; pipe != engine.None && a.cfg.Pipes[pipe].Unpinned && uint32(p) == a.pipe[pipe].ControlPSN &&
+		a.rng.IntN(64) > 0 {
+		a.control(pkt, &a.cfg.Pipes[pipe], kind)
+		return pkt
+	}
 	pkt.Payload = make([]byte, size)
 	for n := range pkt.Payload {
 		pkt.Payload[n] = byte(a.rng.Uint32())
 	}
 	return pkt
+}
+
+// control makes a packet the control signal that opens the next window of a pipe, the same from every in: kind
+// says which. Few are spoiled, in one field.
+func (a *adversary) control(pkt *roce.Packet, pipe *engine.Pipe, kind *rand.Rand) {
+	signal := roce.Control{Type: pipe.Coll, Op: pipe.Op, DType: pipe.DType, Bytes: uint64(kind.IntN(6 * pipe.MTU)), Sequence: kind.Uint64()}
+	if kind.IntN(4) == 0 && pipe.Coll == spec.CollTypeAllreduce {
+		signal.Type, signal.Bytes = spec.CollTypeBarrier, 0
+	}
+	if pipe.Coll == spec.CollTypeReduce || pipe.Coll == spec.CollTypeBroadcast {
+		signal.Root = uint16(pipe.Root)
+	}
+	if pipe.Reproducible {
+		signal.Flags = roce.ControlReproducible
+	}
+	if a.rng.IntN(48) == 0 {
+		switch a.rng.IntN(8) {
+		case 0:
+			signal.Type ^= spec.CollType(1 << a.rng.IntN(4))
+		case 1:
+			signal.Op = spec.Op(a.rng.IntN(16))
+		case 2:
+			signal.DType = spec.DType(7 + a.rng.IntN(9))
+		case 3:
+			signal.Flags ^= 1 << a.rng.IntN(4)
+		case 4:
+			signal.Root ^= 1 << a.rng.IntN(16)
+		case 5:
+			signal.Bytes ^= 1 << a.rng.IntN(64)
+		case 6:
+			signal.Sequence ^= 1 << a.rng.IntN(64)
+		case 7:
+			signal.Bytes = uint64(pipe.MTU)<<22 + uint64(a.rng.IntN(2))
+		}
+	}
+	pkt.Opcode, pkt.Imm, pkt.Payload = spec.OpcodeSendOnlyImm, signal.Imm(), signal.Payload()
+	if a.rng.IntN(64) == 0 {
+		pkt.Payload = pkt.Payload[:12]
+	}
 }
 
 // ack is a plain ACK at an endpoint.

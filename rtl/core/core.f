@@ -3,6 +3,7 @@ inc_advance.sv
 inc_aggregate_data.sv
 inc_alu.sv
 inc_check_duplicate.sv
+inc_control.sv
 inc_core.sv
 inc_forward.sv
 inc_lookup_table.sv

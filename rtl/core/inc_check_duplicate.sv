@@ -2,8 +2,9 @@
 //
 // Inputs:        the frame's psn; first: psnStart of a Mode-III pipe, C of a Mode-II pipe; ePSN of
 //                the in; valid, tag, completeness of the slot and the in's bit of its bitmap;
-//                may_start: a slot may start at psn (the control signal's window); copy: a Mode-II
-//                pipe of one in.
+//                may_start: a slot may start at psn (the control signal's window);
+//                whole_lanes: the payload is a multiple of that window's elements; copy: a
+//                Mode-II pipe of one in.
 // Outputs:       verdict: the first that applies (order of rtl/spec/inc.yaml) but mismatch;
 //                compare: it is mismatch instead if the frame differs from its slot;
 //                start: the slot does not belong to psn (write instead of add);
@@ -26,6 +27,7 @@ module inc_check_duplicate (
   input  wire         slot_bit,
   input  wire         slot_full,
   input  wire         may_start,
+  input  wire         whole_lanes,
   output logic [7:0]  verdict,
   output wire         compare,
   output wire         start,
@@ -58,6 +60,7 @@ module inc_check_duplicate (
     else if (!mode2 && beyond)            verdict = inc_spec_pkg::VERDICT_BEYOND;
     else if (dup)                         verdict = inc_spec_pkg::VERDICT_DUPLICATE;
     else if (!belongs && !may_start)      verdict = inc_spec_pkg::VERDICT_NO_WINDOW;
+    else if (!belongs && !whole_lanes)    verdict = inc_spec_pkg::VERDICT_PAYLOAD_LENGTH;
     else                                  verdict = inc_spec_pkg::VERDICT_OK;
   end
 

@@ -246,7 +246,8 @@ module inc_core #(
   assign stat_event = event_rx | event_tx | event_fw;
 
   inc_pipe #(.DATA_W(DATA_W), .ENDPOINTS(ENDPOINTS), .PIPES(PIPES), .BLOCKS(BLOCKS),
-             .FAN_IN(FAN_IN), .MODE2(MODE2), .MODE3(MODE3), .CUT_THROUGH(CUT_THROUGH)) u_pipe (
+             .FAN_IN(FAN_IN), .MODE2(MODE2), .MODE3(MODE3), .CUT_THROUGH(CUT_THROUGH),
+             .FLOAT(FLOAT)) u_pipe (
     .clk(clk), .rst(rst),
     .lk_valid(lk_valid), .lk_ready(lk_ready), .lk(lk), .lk_idle(lk_idle),
     .tbl_hold(tbl_hold),

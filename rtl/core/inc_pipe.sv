@@ -26,8 +26,8 @@
 // Reset:         no pipe bound. Slots are unknown until bound (valid walk).
 // Parameters:    ENDPOINTS, PIPES powers of two; BLOCKS blocks of 256 bytes in the pool (power of
 //                two); FAN_IN 2..64 most ins of a pipe; DATA_W 64..2048; MODE2, MODE3,
-//                CUT_THROUGH 0 or 1: left out or built in; ADD_CLOCKS from a beat to the read that
-//                sees its sum.
+//                CUT_THROUGH, FLOAT 0 or 1: left out or built in; ADD_CLOCKS from a beat to the
+//                read that sees its sum.
 // Source:        protocol.md 4, 5, 6, 9; docs/architecture.md "Events of Mode-III".
 `default_nettype none
 
@@ -40,6 +40,7 @@ module inc_pipe #(
   parameter int MODE2     = 1,
   parameter int MODE3     = 1,
   parameter int CUT_THROUGH = 0,
+  parameter int FLOAT     = 0,
   parameter int ADD_CLOCKS = 3,
   parameter int EP_W      = $clog2(ENDPOINTS),
   parameter int PIPE_W    = $clog2(PIPES),
@@ -220,7 +221,7 @@ module inc_pipe #(
   inc_slot_state #(.BLOCKS(BLOCKS), .FAN_IN(FAN_IN)) u_slots (
     .clk(clk), .rst(rst),
     .wr_en(f_take || op_bind), .wr_clear(op_bind), .wr_block(op_bind ? bind_block : c_blk_q),
-    .wr_tag(c_tag_q), .wr_bitmap(new_bitmap_q), .wr_flip(!flip), .wr_meta(new_meta_q),
+    .wr_tag(c_tag_q), .wr_bitmap(new_bitmap_q), .wr_flip(flip == add_nothing), .wr_meta(new_meta_q),
     .rd_en(load), .rd_block(lk_blk), .rd_valid(a_valid), .rd_tag(a_tag), .rd_bitmap(a_bitmap),
     .rd_meta(a_meta), .flip_block(c_blk_q), .flip(flip),
     .sc_en(sc_en), .sc_block(sc_block), .sc_valid(s_valid), .sc_tag(s_tag), .sc_bitmap(s_bitmap),
@@ -337,13 +338,22 @@ module inc_pipe #(
   wire [FAN_IN-1:0] d_bitmap = d_start ? c_bit_q : a_bitmap | c_bit_q;
   wire        d_full  = d_bitmap == c_all_q;
   wire        a_full  = a_bitmap == c_all_q;
+  // The control signal's window: what may start a slot, and what must be a signal (protocol.md 10).
+  wire        c_pinned   = c_q.pinned || c_copy;
+  wire [23:0] d_since    = c_q.psn - pk_ps.win_start;
+  wire [23:0] d_until    = pk_ps.control_psn - c_q.psn;
+  wire        d_control  = !c_pinned && d_until == 24'd0;
+  wire        d_may_start = c_pinned || (!d_since[23] && !d_until[23]);
+  wire        d_lanes    = c_pinned || d_control
+                           || (c_meta.plen[2:0] & inc_pkg::lane_mask(pk_ps.dtype)) == 3'd0;
   wire [23:0] d_ahead = c_q.psn - pk_ps.next_send;            // Mode-II: >= 0: C moves
   inc_check_duplicate u_check (
     .mode2(c_mode2), .copy(c_copy), .psn(c_q.psn),
     .first(c_mode2 ? pk_ps.next_send : pk_ps.psn_start), .epsn(pk_epsn), .n_log2(c_q.n_log2),
     .pipe_error(error_q[c_pipe]), .binding(c_bad_pipe),
     .slot_valid(a_valid), .slot_tag(a_tag), .slot_bit((a_bitmap & c_bit_q) != '0),
-    .slot_full(a_full), .may_start(1'b1),
+    .slot_full(a_full), .may_start(d_may_start),
+    .whole_lanes(d_lanes),
     .verdict(d_verdict), .compare(d_compare), .start(d_start), .replay(d_replay),
     .in_order(d_in_order), .behind(d_behind));
 
@@ -359,7 +369,9 @@ module inc_pipe #(
   always_comb begin
     d_meta = a_meta;
     if (d_start) begin
-      d_meta = c_meta;
+      d_meta       = c_meta;
+      d_meta.op    = pk_ps.op;
+      d_meta.dtype = pk_ps.dtype;
     end else begin
       d_meta.se      = a_meta.se | c_meta.se;
       d_meta.ce      = a_meta.ce | c_meta.ce;
@@ -374,7 +386,9 @@ module inc_pipe #(
   logic [4:0]        equal_q;         // opcode, length, ImmDt, offset, DMA length
   logic [ADDR_W-1:0] addr_q;
   logic [15:0]       left_q;
-  wire mismatch = compare_q && equal_q != '1;
+  logic              control_q;       // it is, or should be, a control signal that is taken
+  wire               ctl_done, ctl_differs;
+  wire mismatch = control_q ? ctl_differs : compare_q && equal_q != '1;
   wire [7:0] v  = mismatch ? inc_spec_pkg::VERDICT_MISMATCH
                   : refuse_q ? inc_spec_pkg::VERDICT_TX_FULL : v_q;
   wire take     = v_engine_q && c_q.is_data && v == inc_spec_pkg::VERDICT_OK;
@@ -387,7 +401,7 @@ module inc_pipe #(
   wire   last     = left_q <= 16'd1;
   wire   eof_ok   = eof_verdict == inc_spec_pkg::VERDICT_OK;
   wire   to_ack   = c_q.is_ack && eof_ok && v_q == inc_spec_pkg::VERDICT_OK;
-  wire   can_fin  = stream && eof_valid && byp_head_valid && !imm;
+  wire   can_fin  = stream && eof_valid && byp_head_valid && !imm && (!control_q || ctl_done);
   wire   end_ok   = can_fin && (!to_ack || ack_done);
   assign ack_valid    = can_fin && to_ack && left_q == 16'd0;
   assign ack_mode2    = c_mode2;
@@ -404,7 +418,9 @@ module inc_pipe #(
   assign fin          = end_ok && last && (left_q == 16'd0 || pay_valid);
   assign eof_ready    = fin;
 
-  assign agg_valid = beat && (decide || take);
+  // A further control signal has been compared: its slot stays as it is.
+  wire   add_nothing = control_q && !start_q;
+  assign agg_valid = beat && (decide || (take && !add_nothing));
   assign agg_start = decide ? d_start : start_q;
   assign agg_bank  = flip;
   assign agg_addr  = addr_q;
@@ -427,6 +443,20 @@ module inc_pipe #(
   wire   f_mismatch = f_engine && mismatch;
   wire   f_full     = f_take && full_q;
   wire   f_count    = f_take && c_mode2 && !c_copy;
+  wire   f_window   = f_full && control_q;
+
+  wire [7:0]  ctl_kind;
+  wire [31:0] ctl_got, ctl_wanted;
+  wire [23:0] ctl_packets;
+  wire [3:0]  ctl_op, ctl_dtype;
+  inc_control #(.DATA_W(DATA_W), .PIPES(PIPES), .FLOAT(FLOAT)) u_control (
+    .clk(clk), .begin_frame(load), .active(stream && control_q), .first(start_q), .pipe(c_pipe),
+    .opcode(c_meta.opcode), .plen(c_meta.plen), .imm(c_meta.imm), .slot_imm(old_meta_q.imm),
+    .coll(c_q.coll), .root(c_q.root), .reproducible(c_q.reproducible), .mtu_log2(c_q.mtu_log2),
+    .one_in(c_q.fan_in == 7'd1), .pay_valid(pay_valid), .pay_beat(beat), .pay_last(last),
+    .pay_data(pay_data), .keep(f_take && control_q && start_q),
+    .done(ctl_done), .differs(ctl_differs), .kind(ctl_kind), .got(ctl_got), .wanted(ctl_wanted),
+    .packets(ctl_packets), .op(ctl_op), .dtype(ctl_dtype));
 
   // ------------------------------------------------------------------ what leaves of Mode-II
   assign fwd_valid = MODE2 != 0 && f_engine && forward_q && !mismatch && !refuse_q;
@@ -593,16 +623,24 @@ module inc_pipe #(
   end
 
   // the pipe's words
-  assign ps_wr = f_count || adv || op_rel || op_rcy || init_pipe;
+  assign ps_wr = f_count || f_window || adv || op_rel || op_rcy || init_pipe;
   always_comb begin
     ps_wr_pipe = op_pipe;
     ps_wr_data = op_ps;
     if (fin) begin
       ps_wr_pipe = c_pipe;
       ps_wr_data = pk_ps;
-      if (full_q && ahead_q) ps_wr_data.next_send = c_q.psn + 24'd1;
-      if (full_q)                     ps_wr_data.pending = pk_ps.pending - 24'd1;
-      else if (start_q && was_full_q) ps_wr_data.pending = pk_ps.pending + 24'd1;
+      if (c_mode2) begin
+        if (full_q && ahead_q) ps_wr_data.next_send = c_q.psn + 24'd1;
+        if (full_q)                     ps_wr_data.pending = pk_ps.pending - 24'd1;
+        else if (start_q && was_full_q) ps_wr_data.pending = pk_ps.pending + 24'd1;
+      end
+      if (control_q && full_q) begin
+        ps_wr_data.win_start   = c_q.psn + 24'd1;
+        ps_wr_data.control_psn = c_q.psn + 24'd1 + ctl_packets;
+        ps_wr_data.op          = ctl_op;
+        ps_wr_data.dtype       = ctl_dtype;
+      end
     end else if (adv) begin
       ps_wr_data.pending   = op_ps.pending + 24'd1;
     end else if (op_rel) begin
@@ -631,6 +669,7 @@ module inc_pipe #(
         v_engine_q   <= 1'b1;
         v_q          <= d_verdict;
         compare_q    <= d_compare && c_q.is_data;
+        control_q    <= d_control && d_ok && c_q.is_data;
         refuse_q     <= d_refuse;
         forward_q    <= d_forward;
         replay_q     <= d_replay && c_q.is_data;
@@ -685,6 +724,7 @@ module inc_pipe #(
         v_engine_q <= 1'b0;
         v_q        <= lk.verdict;
         compare_q  <= 1'b0;
+        control_q  <= 1'b0;
         refuse_q   <= 1'b0;
       end
     end
@@ -750,6 +790,7 @@ module inc_pipe #(
     end
     stat_event[inc_spec_pkg::EVENT_RX_CNP]        = f_ok && c_q.is_cnp;
     stat_event[inc_spec_pkg::EVENT_REPLAY]        = fwd_valid && replay_q;
+    stat_event[inc_spec_pkg::EVENT_WINDOW_OPEN]   = f_window;
     stat_event[inc_spec_pkg::EVENT_ADVANCE]       = adv;
     stat_event[inc_spec_pkg::EVENT_RELEASE]       = op_rel;
     stat_event[inc_spec_pkg::EVENT_RECYCLE]       = op_rcy;
@@ -769,7 +810,11 @@ module inc_pipe #(
     fault_kind   = inc_spec_pkg::ERROR_KIND_MISMATCH_DMA_LENGTH;
     fault_got    = c_meta.dma_len;
     fault_wanted = old_meta_q.dma_len;
-    if (!equal_q[4]) begin
+    if (control_q) begin
+      fault_kind   = ctl_kind;
+      fault_got    = ctl_got;
+      fault_wanted = ctl_wanted;
+    end else if (!equal_q[4]) begin
       fault_kind   = inc_spec_pkg::ERROR_KIND_MISMATCH_OPCODE;
       fault_got    = 32'(c_meta.opcode);
       fault_wanted = 32'(old_meta_q.opcode);
@@ -885,7 +930,7 @@ module inc_pipe #(
   end
 
   wire unused_ok = &{1'b0, old_meta_q, tbl_ep, tbl_pipe, rcy_1h, err_1h, cfg, lk, c_q, c_meta,
-                     tbl_index, next_ps, pk_ps, op_ps, r_ps, d_ahead, rcy_move, adv_n_log2,
+                     tbl_index, next_ps, pk_ps, op_ps, r_ps, d_ahead, d_since, rcy_move, adv_n_log2,
                      old_valid_q, CUT_THROUGH != 0};
 
 endmodule

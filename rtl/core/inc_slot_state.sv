@@ -1,6 +1,6 @@
 // SlotState: valid, tag, bitmap, flip and meta of every slot.
 //
-// Ports:         wr_*   commit of a contribution (wr_clear: only valid is written, to 0).
+// Ports:         wr_*   commit of a contribution (wr_clear: valid, tag and bitmap become 0).
 //                rd_*   read for the frame inside, 1 clock; sees every commit up to the clock of
 //                       rd_en. flip: which bank holds the visible copy of flip_block,
 //                       combinational.
@@ -67,8 +67,9 @@ module inc_slot_state #(
   logic [BLK_W-1:0] w_block_q;
   logic [B_W-1:0]   w_state_q;
   logic [M_W-1:0]   w_meta_q;
-  wire  [B_W-1:0]   state = {inc_spec_pkg::opcode_is_last({4'd0, wr_meta.opcode}), wr_meta.ack_req,
-                             !wr_clear, wr_tag, wr_bitmap};
+  wire  [B_W-1:0]   state = wr_clear ? '0
+                            : {inc_spec_pkg::opcode_is_last({4'd0, wr_meta.opcode}),
+                               wr_meta.ack_req, 1'b1, wr_tag, wr_bitmap};
   wire              meta_wr = w_q && !w_clear_q;
 
   wire rd_now = wr_en && wr_block == rd_block, rd_was = w_q && w_block_q == rd_block;

@@ -150,7 +150,7 @@ func (g *receiver) offer() {
 		meta := r.layouts.New("slot_meta_t").Set("opcode", uint64(op)).SetBool("se", pkt.SE).
 			SetBool("ce", pkt.CE()).SetBool("ack_req", pkt.AckReq).Set("plen", uint64(size)).
 			Set("imm", uint64(pkt.Imm))
-		f.token.Set("in_index", uint64(ep.InIndex)).Set("psn", uint64(k)).Set("n_log2", uint64(entry.NLog2)).
+		f.token.Set("in_index", uint64(ep.InIndex)).Set("pinned", 1).Set("psn", uint64(k)).Set("n_log2", uint64(entry.NLog2)).
 			Set("mtu_log2", uint64(entry.MTULog2)).Set("base_block", uint64(entry.BaseBlock)).Set("fan_in", uint64(entry.FanIn)).
 			Set("ack_every", uint64(entry.AckEvery)).SetWords("meta", meta.Words).
 			Set("pay_beats", uint64((size+r.beatBytes()-1)/r.beatBytes()))

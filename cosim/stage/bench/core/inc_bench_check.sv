@@ -21,7 +21,7 @@ module inc_bench_check (
     .mode2(in.mode2), .copy(in.copy), .psn(in.psn), .first(in.first), .epsn(in.epsn),
     .n_log2(in.n_log2), .pipe_error(in.pipe_error), .binding(in.binding),
     .slot_valid(in.slot_valid), .slot_tag(in.slot_tag[22:0]), .slot_bit(in.slot_bit),
-    .slot_full(in.slot_full), .may_start(!in.no_window),
+    .slot_full(in.slot_full), .may_start(!in.no_window), .whole_lanes(1'b1),
     .verdict(verdict), .compare(compare), .start(out.start), .replay(out.replay),
     .in_order(out.in_order), .behind(out.behind));
   assign out.verdict = compare && !in.meta_equal ? inc_spec_pkg::VERDICT_MISMATCH : verdict;
