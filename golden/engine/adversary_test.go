@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/epic-inc/epic/golden/psn"
+	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
 )
 
@@ -34,6 +35,27 @@ type world struct {
 
 func contribution(in, k int) uint32 { return uint32(1000003*in + 7919*k + 1) }
 
+// stride: of an unpinned pipe every fourth psn is a control signal, which opens a window of three.
+const stride = 4
+
+// contributed is what in i sends as the k-th psn: data, or the control signal of an unpinned pipe.
+func contributed(c *Config, endpoint, i, k int, p psn.PSN) Event {
+	if pipe := c.Endpoints[endpoint].InPipe; c.Pipes[pipe].Unpinned && k%stride == 0 {
+		n := uint64(stride - 1)
+		return controlFrom(c, endpoint, p, roce.Control{Op: spec.OpSum, DType: spec.DTypeUint32,
+			Bytes: n * uint64(c.Pipes[pipe].MTU), Sequence: uint64(k / stride)})
+	}
+	return dataFrom(c, endpoint, p, contribution(i, k))
+}
+
+// delivered is the word of a result that sums is about: of a control signal that which says its sequence.
+func delivered(pkt *roce.Packet) uint32 {
+	if len(pkt.Payload) == roce.ControlSize {
+		return binary.BigEndian.Uint32(pkt.Payload[12:])
+	}
+	return binary.LittleEndian.Uint32(pkt.Payload)
+}
+
 func newWorld(t *testing.T, cfg Config, total int, seed uint64) *world {
 	w := &world{cfg: cfg, e: programmed(t, cfg), rng: rand.New(rand.NewPCG(seed, 0)), total: total, p0: cfg.Pipes[0].PSN0}
 	n := len(cfg.Endpoints)
@@ -43,6 +65,9 @@ func newWorld(t *testing.T, cfg Config, total int, seed uint64) *world {
 		for in := range cfg.Pipes[0].Ins {
 			sum += contribution(in, k)
 		}
+		if cfg.Pipes[0].Unpinned && k%stride == 0 {
+			sum = uint32(k / stride)
+		}
 		w.sums = append(w.sums, sum)
 	}
 	return w
@@ -51,9 +76,24 @@ func newWorld(t *testing.T, cfg Config, total int, seed uint64) *world {
 func (w *world) psn(k int) psn.PSN   { return psn.Add(w.p0, k) }
 func (w *world) index(p psn.PSN) int { return psn.Sub(p, w.p0) }
 
+// maySend: over an unpinned pipe a rank sends control when all its earlier results are delivered, and data when
+// control's is (protocol.md 10). Without that a signal could close the window behind it before all of it has started.
+func maySend(unpinned bool, k, delivered int) bool {
+	switch {
+	case !unpinned:
+		return true
+	case k%stride == 0:
+		return delivered >= k
+	}
+	return delivered > k/stride*stride
+}
+
 // send: sender i sends any psn from the oldest not acknowledged to 3 beyond the window.
 func (w *world) send(i, k int) {
-	w.wire = append(w.wire, dataFrom(&w.cfg, i, w.psn(k), contribution(i, k)))
+	if !maySend(w.cfg.Pipes[0].Unpinned, k, w.expected[i]) {
+		return
+	}
+	w.wire = append(w.wire, contributed(&w.cfg, i, i, k, w.psn(k)))
 }
 
 // take looks at what the engine did, and lets the peers react.
@@ -77,7 +117,7 @@ func (w *world) take(outs []Output) error {
 		if k < 0 || k >= w.total {
 			return fmt.Errorf("endpoint %d got psn %v, which no one sent", i, pkt.PSN)
 		}
-		if got := binary.LittleEndian.Uint32(pkt.Payload); got != w.sums[k] {
+		if got := delivered(pkt); got != w.sums[k] {
 			return fmt.Errorf("endpoint %d got %d as sum of psn %v, want %d", i, got, pkt.PSN, w.sums[k])
 		}
 		if k > w.maxSent[i] {
@@ -185,7 +225,9 @@ func (w *world) finish() error {
 		for i := range w.cfg.Endpoints {
 			if w.acked[i] < w.total {
 				done = false
-				if err := w.step(dataFrom(&w.cfg, i, w.psn(w.acked[i]), contribution(i, w.acked[i]))); err != nil {
+			}
+			if w.acked[i] < w.total && maySend(w.cfg.Pipes[0].Unpinned, w.acked[i], w.expected[i]) {
+				if err := w.step(contributed(&w.cfg, i, i, w.acked[i], w.psn(w.acked[i]))); err != nil {
 					return err
 				}
 			}
@@ -235,6 +277,8 @@ func TestAdversary(t *testing.T) {
 		cfg.Variant.PlainNAK = rng.IntN(4) == 0
 		cfg.Pipes[0].AckEvery = 1 + rng.IntN(max(1, cfg.Pipes[0].N/4))
 		cfg.Pipes[0].Retries = 15
+		cfg.Pipes[0].Unpinned = rng.IntN(3) == 0
+		cfg.Pipes[0].Reproducible = !cfg.Pipes[0].Unpinned && rng.IntN(3) == 0
 		w := newWorld(t, cfg, 24, seed)
 		for n := range 4000 {
 			require.NoError(t, w.act(), "-seed %d, action %d", seed, n)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -28,6 +27,8 @@ type net2 struct {
 	ranks   []rank2
 	wire    []packet2
 	want    func(k int) uint32 // what a receiver must get
+
+	unpinned bool // every fourth psn is a control signal
 }
 
 // end is one end of a link: an endpoint of an engine, or a rank.
@@ -52,6 +53,8 @@ type topology2 struct {
 	cfgs  []Config
 	peers [][]end
 	ranks []rank2
+
+	allReduce bool // every rank sends and receives: what it has delivered tells it what it may send
 }
 
 func (t *topology2) node(name string) int {
@@ -111,6 +114,7 @@ var collectives2 = map[string]func(t *topology2){
 		all := []int{t.rank(s), t.rank(s), t.rank(s)}
 		t.pipe(s, spec.AckRuleReflect, all, all)
 		t.roles(0b111, 0b111)
+		t.allReduce = true
 	},
 	"allreduce two-level": func(t *topology2) {
 		root, left, right := t.node("root"), t.node("left"), t.node("right")
@@ -124,6 +128,7 @@ var collectives2 = map[string]func(t *topology2){
 		}
 		t.pipe(root, spec.AckRuleReflect, children, children)
 		t.roles(0b1111, 0b1111)
+		t.allReduce = true
 	},
 	"reduce tree": func(t *topology2) { // to rank 0
 		root, left, right := t.node("root"), t.node("left"), t.node("right")
@@ -168,9 +173,11 @@ func newNet2(t *testing.T, build func(*topology2), v Variant, total int, seed ui
 	n := &net2{rng: rng, p0: psn.PSN(0xfffff0 + rng.IntN(16)), total: total, window: slots / 2, cfgs: top.cfgs,
 		peers: top.peers, ranks: top.ranks}
 	replayAll := rng.IntN(3) == 0
+	n.unpinned = top.allReduce && rng.IntN(2) == 0
 	for _, c := range n.cfgs {
 		c.Variant = v
 		for p := range c.Pipes {
+			c.Pipes[p].Unpinned, c.Pipes[p].Reproducible = n.unpinned, !n.unpinned && rng.IntN(3) == 0
 			c.Pipes[p].N, c.Pipes[p].PSN0, c.Pipes[p].ReplayAll = slots, n.p0, replayAll
 		}
 		for i := range c.Endpoints {
@@ -179,6 +186,9 @@ func newNet2(t *testing.T, build func(*topology2), v Variant, total int, seed ui
 		n.engines = append(n.engines, programmed(t, c))
 	}
 	n.want = func(k int) uint32 {
+		if n.unpinned && k%stride == 0 {
+			return uint32(k / stride)
+		}
 		var sum uint32
 		for i, r := range n.ranks {
 			if r.sends {
@@ -195,8 +205,11 @@ func (n *net2) emit(to end, pkt *roce.Packet) { n.wire = append(n.wire, packet2{
 
 func (n *net2) send(i, k int) {
 	r := &n.ranks[i]
+	if !maySend(n.unpinned, k, r.expected) {
+		return
+	}
 	r.sent = max(r.sent, k+1)
-	ev := dataFrom(&n.cfgs[r.at.engine], r.at.endpoint, psn.Add(n.p0, k), contribution(i, k))
+	ev := contributed(&n.cfgs[r.at.engine], r.at.endpoint, i, k, psn.Add(n.p0, k))
 	ev.Packet.AckReq = n.rng.IntN(2) == 0
 	n.emit(r.at, ev.Packet)
 }
@@ -275,7 +288,7 @@ func (n *net2) receive(i int, pkt *roce.Packet) error {
 	if !r.receives || k < 0 || k >= n.total {
 		return fmt.Errorf("rank %d got psn %v, which is not for it", i, pkt.PSN)
 	}
-	switch got, want := binary.LittleEndian.Uint32(pkt.Payload), n.want(k); {
+	switch got, want := delivered(pkt), n.want(k); {
 	case k > r.expected:
 		n.answer(i, r.expected, spec.SyndromeNakSequence)
 	case k < r.expected:
@@ -297,9 +310,10 @@ func (n *net2) act() error {
 	case x < 2: // a rank sends, or sends again
 		i := n.rng.IntN(len(n.ranks))
 		if r := &n.ranks[i]; r.sends && r.acked < n.total {
+			from := len(n.wire)
 			n.send(i, min(n.total-1, r.acked+n.rng.IntN(n.window)))
 			if n.rng.IntN(2) == 0 { // and what comes of it goes far
-				return n.settle(len(n.wire)-1, 8)
+				return n.settle(from, 8)
 			}
 		}
 	case x < 5: // any packet ever sent arrives
@@ -329,8 +343,9 @@ func (n *net2) finish() error {
 				continue
 			}
 			for k := r.acked; k < min(n.total, r.acked+n.window); k++ {
+				from := len(n.wire)
 				n.send(i, k)
-				if err := n.settle(len(n.wire)-1, 0); err != nil {
+				if err := n.settle(from, 0); err != nil {
 					return err
 				}
 			}
