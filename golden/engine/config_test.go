@@ -66,6 +66,9 @@ func TestValidate(t *testing.T) {
 		{"timeout", func(c *Config) { c.Pipes[0].Timeout = 0 }, "timeout in ticks: got 0, want 1..1048575"},
 		{"base", func(c *Config) { c.Pipes[0].Base = 1 << 16 }, "base block: got 65536, want 0..65535"},
 		{"pool", func(c *Config) { c.Blocks, c.Pipes[0].Base = 8, 5 }, "pipe 0 (root): blocks 5..8 exceed the pool of 8"},
+		{"pool of a reproducible pipe", func(c *Config) {
+			c.Blocks, c.Pipes[0].Reproducible = 7, true // 2 ins, 4 slots of a block
+		}, "pipe 0 (root): blocks 0..7 exceed the pool of 7"},
 		{"overlap", func(c *Config) {
 			c.Blocks = 8
 			c.Pipes = append(c.Pipes, c.Pipes[0])
