@@ -260,6 +260,7 @@ func (r *rtl) program(ctx context.Context, o *Options, cfg engine.Config) (err e
 		return err
 	}
 	told := cfg
+	told.NoFloat = !r.tables.Capabilities().Float
 	if o.golden != nil {
 		told.Endpoints = slices.Clone(cfg.Endpoints)
 		o.golden(&told)

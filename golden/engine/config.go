@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/epic-inc/epic/golden/psn"
+	"github.com/epic-inc/epic/golden/reduce"
 	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
 )
@@ -34,9 +35,10 @@ type Config struct {
 	Name      string // of the switch, for messages
 	Endpoints []Endpoint
 	Pipes     []Pipe
-	PSNBits   int // width of a PSN, 3..24; 0 means 24. Less than 24 is for model checking only
-	Ports     int // number of ports, 1..64; 0 means 64
-	Blocks    int // payload pool in blocks of spec.BlockBytes; 0 means pipes' Base is not checked
+	PSNBits   int  // width of a PSN, 3..24; 0 means 24. Less than 24 is for model checking only
+	Ports     int  // number of ports, 1..64; 0 means 64
+	Blocks    int  // payload pool in blocks of spec.BlockBytes; 0 means pipes' Base is not checked
+	NoFloat   bool // the build reduces integers only: hardware's parameter FLOAT is 0
 	Variant   Variant
 }
 
@@ -350,6 +352,17 @@ func (c Config) checkRewrites(pipe int) []error {
 		}
 	}
 	return errs
+}
+
+// reducible returns nil if the engine can reduce dtype by op.
+func (c *Config) reducible(dtype spec.DType, op spec.Op) error {
+	switch dtype {
+	case spec.DTypeFloat32, spec.DTypeFloat16, spec.DTypeBfloat16:
+		if c.NoFloat {
+			return fmt.Errorf("%v is not in this build", dtype)
+		}
+	}
+	return reduce.Supported(dtype, op)
 }
 
 func overlap(a, b Pipe) bool {

@@ -22,7 +22,8 @@ func (e *Engine) mayStart(p int, k psn.PSN) bool {
 }
 
 // refusesSignal returns why a pipe does not take what should be the first control signal, kind none if it does.
-func (c *Pipe) refusesSignal(pkt *roce.Packet) Fault {
+func (e *Engine) refusesSignal(p int, pkt *roce.Packet) Fault {
+	c := &e.cfg.Pipes[p]
 	s, f := signalOf(pkt)
 	root, flags := uint16(0), uint8(0)
 	if s.Type == spec.CollTypeReduce || s.Type == spec.CollTypeBroadcast {
@@ -40,7 +41,7 @@ func (c *Pipe) refusesSignal(pkt *roce.Packet) Fault {
 		return Fault{Kind: spec.ErrorKindControlRoot, Got: uint32(s.Root), Wanted: uint32(root)}
 	case s.Flags != flags:
 		return Fault{Kind: spec.ErrorKindControlFlags, Got: uint32(s.Flags), Wanted: uint32(flags)}
-	case !c.canReduce(s.DType, s.Op) || s.Packets(c.MTU) > MaxWindow:
+	case !e.canReduce(p, s.DType, s.Op) || s.Packets(c.MTU) > MaxWindow:
 		return Fault{Kind: spec.ErrorKindControlUnsupported,
 			Got: uint32(s.Type)<<12 | uint32(s.Op)<<8 | uint32(s.DType)<<4 | uint32(s.Flags)}
 	}
@@ -48,12 +49,12 @@ func (c *Pipe) refusesSignal(pkt *roce.Packet) Fault {
 }
 
 // canReduce: with one in there is nothing to reduce, but the size of an element must be known.
-func (c *Pipe) canReduce(dtype spec.DType, op spec.Op) bool {
-	if len(c.Ins) == 1 {
+func (e *Engine) canReduce(p int, dtype spec.DType, op spec.Op) bool {
+	if len(e.cfg.Pipes[p].Ins) == 1 {
 		_, err := reduce.ElementBytes(dtype)
 		return err == nil
 	}
-	return reduce.Supported(dtype, op) == nil
+	return e.cfg.reducible(dtype, op) == nil
 }
 
 // differsSignal returns how a further control signal disagrees with the slot's, kind none if it does not.

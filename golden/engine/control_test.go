@@ -178,6 +178,31 @@ func TestControlLimits(t *testing.T) {
 	}
 }
 
+// A build without floating point refuses it where it would add, and only there.
+func TestNoFloat(t *testing.T) {
+	for _, dtype := range []spec.DType{spec.DTypeFloat32, spec.DTypeFloat16, spec.DTypeBfloat16} {
+		c := unpinned(2)
+		c.NoFloat = true
+		s := signal
+		s.DType = dtype
+		e := programmed(t, c)
+		e.Run(controlFrom(&c, 0, 0xfffffe, s))
+		require.Equal(t, Fault{Kind: spec.ErrorKindControlUnsupported, PSN: 0xfffffe, Got: 0x0100 | uint32(dtype)<<4}, e.Fault(0))
+
+		c.Pipes[0].Unpinned, c.Pipes[0].DType = false, dtype
+		_, err := New(c)
+		require.ErrorContains(t, err, "pipe 0 (root): "+dtype.String()+" is not in this build")
+		one := flat(1, 8, 0)
+		one.NoFloat, one.Pipes[0].DType = true, dtype
+		_, err = New(one)
+		require.NoError(t, err)
+	}
+	c := unpinned(2)
+	c.NoFloat = true
+	e := programmed(t, c)
+	require.Equal(t, spec.VerdictOk, e.Run(controlFrom(&c, 0, 0xfffffe, signal))[0].Record.Verdict)
+}
+
 // With one in any op goes, for nothing is reduced; but elements must have a size.
 func TestControlOfOneIn(t *testing.T) {
 	c := flat(1, 8, 0)

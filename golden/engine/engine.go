@@ -5,7 +5,6 @@ import (
 	"iter"
 
 	"github.com/epic-inc/epic/golden/psn"
-	"github.com/epic-inc/epic/golden/reduce"
 	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
 )
@@ -197,7 +196,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	for i, p := range cfg.Pipes {
-		if err := reduce.Supported(p.DType, p.Op); err != nil && len(p.Ins) > 1 && !p.Unpinned {
+		if err := cfg.reducible(p.DType, p.Op); err != nil && len(p.Ins) > 1 && !p.Unpinned {
 			return nil, fmt.Errorf("engine %q: %s: %w", cfg.Name, cfg.pipeName(i), err)
 		}
 	}

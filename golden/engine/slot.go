@@ -30,7 +30,7 @@ func (e *Engine) contribute(p, i int, pkt *roce.Packet) spec.Verdict {
 	case !e.mayStart(p, pkt.PSN):
 		return spec.VerdictNoWindow
 	case m.control:
-		f = cfg.refusesSignal(pkt)
+		f = e.refusesSignal(p, pkt)
 	case len(pkt.Payload)%elementBytes(m.dtype) != 0:
 		return spec.VerdictPayloadLength
 	}
