@@ -146,7 +146,10 @@ func (e *Engine) result(i int, k psn.PSN, m *meta, payload []byte, ackReq bool) 
 		pkt.TOS |= 3
 	}
 	if pkt.HasRETH() {
-		w := e.cfg.Endpoints[i].Rewrite
+		var w Rewrite // as a table entry without one has it, should it have been taken from an out of a running pipe
+		if own := e.cfg.Endpoints[i].Rewrite; own != nil {
+			w = *own
+		}
 		pkt.VA, pkt.RKey, pkt.DMALength = w.OutVA+m.offset, w.RKey, m.dmaLength
 	}
 	return pkt

@@ -44,3 +44,25 @@ func TestHeaderOfEndpoint(t *testing.T) {
 		})
 	}
 }
+
+// An endpoint may be written while results of its pipe are still to be sent.
+func TestRewriteTakenFromARunningPipe(t *testing.T) {
+	c := flat(1, 4, 0)
+	c.Endpoints[0].Rewrite = &Rewrite{InVA: 0x100, OutVA: 0x900, RKey: 5}
+	e := programmed(t, c)
+	ev := dataFrom(&c, 0, 0, 1)
+	ev.Packet.Opcode, ev.Packet.VA, ev.Packet.DMALength = spec.OpcodeWriteOnly, 0x140, 4
+	sent := frames(e.Run(ev))
+	require.Len(t, sent, 1)
+	assert.Equal(t, uint64(0x940), sent[0].VA)
+	assert.Equal(t, uint32(5), sent[0].RKey)
+	bare := c.Endpoints[0]
+	bare.Rewrite = nil
+	write := Event{Cause: spec.CauseTableWrite, Endpoint: 0, Pipe: None, NewEndpoint: &bare}
+	require.NoError(t, e.Legal(write))
+	again := frames(e.Run(write)) // its cursor is at psn 0 again
+	require.Len(t, again, 1)
+	assert.Equal(t, uint64(0x40), again[0].VA)
+	assert.Zero(t, again[0].RKey)
+	assert.Equal(t, uint32(4), again[0].DMALength)
+}
