@@ -7,6 +7,7 @@ inc_control.sv
 inc_core.sv
 inc_forward.sv
 inc_lookup_table.sv
+inc_minimum_ack.sv
 inc_out_walk.sv
 inc_pipe.sv
 inc_pipe_record.sv

@@ -6,9 +6,9 @@
 //                tbl_rsp_*).
 // Latency:       see docs/microarchitecture.md. Throughput: one payload beat per clock each way.
 // Back-pressure: the TX side never holds the RX side.
-// Retirement:    ret_tx_*, ret_fw_*, ret_rx_*: what was done, in commit order (in one clock in
-//                this order); read by the co-simulation from outside, left without load in
-//                synthesis.
+// Retirement:    ret_tx_*, ret_ack2_*, ret_fw_*, ret_rx_*: what was done, in commit order (in one
+//                clock in this order); read by the co-simulation from outside, left without load
+//                in synthesis.
 // Reset:         tables cleared in ENDPOINTS clocks, during which no frame is taken.
 // Parameters:    DATA_W 64..2048; ENDPOINTS 2..4096, PIPES 2..256, powers of two; POOL_KB payload
 //                pool, power of two (each of the two copies); FAN_IN 2..64; MODE2, MODE3,
@@ -101,12 +101,12 @@ module inc_core #(
   inc_spec_pkg::pipe_state_t t_pipe_state;
   inc_spec_pkg::pipe_cfg_t   t_pipe_q;
   inc_spec_pkg::ep_rx_t      t_ep_rx_q;
-  inc_spec_pkg::ep_tx_t      t_ep_tx_q;
   inc_spec_pkg::pipe_state_t t_pipe_state_q;
   inc_spec_pkg::ep_cfg_t     ep_rd;
   inc_spec_pkg::pipe_cfg_t   op_cfg;
-  wire [11:0]    t_out_rd;
-  logic [11:0]   t_out_q;
+  inc_spec_pkg::ep_tx_t      t_ep_tx2;
+  wire           t_ep_tx2_used;
+  wire [11:0]    t_list;
   wire t_fire, t_done, t_busy, tables_ready;
   assign t_ep   = t_data_q[inc_spec_pkg::EP_CFG_W-1:0];
   assign t_pipe = t_data_q[inc_spec_pkg::PIPE_CFG_W-1:0];
@@ -121,16 +121,24 @@ module inc_core #(
   assign tbl_rsp_error = t_error_q;
   assign tbl_rsp_rdata = t_data_q;
 
-  // A read is answered one clock after its turn: ep_cfg is in block RAM, the rest in registers.
+  // A read is answered one clock after its turn: what is in block RAM has come then.
+  wire t_rd = t_done && !t_write_q;
+  inc_ram_1r1w #(.DATA_W(12), .DEPTH(2 * ENDPOINTS)) u_lists (
+    .clk(clk), .wr_en(t_fire && (t_is_out || t_is_in)), .wr_addr({t_is_in, t_index_q[EP_W-1:0]}),
+    .wr_data(t_out.endpoint), .rd_en(t_rd), .rd_addr({t_is_in, t_index_q[EP_W-1:0]}),
+    .rd_data(t_list));
+
   logic [1023:0] t_rdata;
   always_comb begin
     t_rdata = '0;
     case (t_id_q)
       inc_spec_pkg::TABLE_EP_CFG:   t_rdata[inc_spec_pkg::EP_CFG_W-1:0]   = ep_rd;
       inc_spec_pkg::TABLE_PIPE_CFG: t_rdata[inc_spec_pkg::PIPE_CFG_W-1:0] = t_pipe_q;
-      inc_spec_pkg::TABLE_OUT_LIST: t_rdata[inc_spec_pkg::OUT_LIST_W-1:0] = t_out_q;
+      inc_spec_pkg::TABLE_OUT_LIST,
+      inc_spec_pkg::TABLE_IN_LIST:  t_rdata[inc_spec_pkg::OUT_LIST_W-1:0] = t_list;
       inc_spec_pkg::TABLE_EP_RX:    t_rdata[inc_spec_pkg::EP_RX_W-1:0]    = t_ep_rx_q;
-      inc_spec_pkg::TABLE_EP_TX:    t_rdata[inc_spec_pkg::EP_TX_W-1:0]    = t_ep_tx_q;
+      inc_spec_pkg::TABLE_EP_TX:    t_rdata[inc_spec_pkg::EP_TX_W-1:0]    = t_ep_tx2_used ? t_ep_tx2
+                                                                                       : t_ep_tx;
       default: t_rdata[inc_spec_pkg::PIPE_STATE_W-1:0] = t_pipe_state_q;
     endcase
   end
@@ -151,9 +159,7 @@ module inc_core #(
       t_read_q       <= !t_write_q;
       t_error_q      <= t_busy ? inc_spec_pkg::TABLE_ERROR_BUSY : inc_spec_pkg::TABLE_ERROR_NONE;
       t_pipe_q       <= op_cfg;
-      t_out_q        <= t_out_rd;
       t_ep_rx_q      <= t_ep_rx;
-      t_ep_tx_q      <= t_ep_tx;
       t_pipe_state_q <= t_pipe_state;
     end
     if (t_read_q) begin
@@ -184,7 +190,7 @@ module inc_core #(
     .hold(tbl_hold), .idle(lk_idle), .ready_o(tables_ready),
     .s_hdr_valid(s_hdr_valid), .s_hdr_ready(s_hdr_ready), .s_hdr(s_hdr),
     .m_lk_valid(lk_valid), .m_lk_ready(lk_ready), .m_lk(lk),
-    .tx_rd_en(ep_rd_en || (t_done && !t_write_q)),
+    .tx_rd_en(ep_rd_en || t_rd),
     .tx_rd_index(t_done ? t_index_q[EP_W-1:0] : ep_rd_index), .tx_rd_data(ep_rd),
     .op_pipe_index(op_cfg_pipe), .op_pipe_cfg(op_cfg),
     .tx_pipe_index(tx_cfg_pipe), .tx_pipe_cfg(tx_cfg),
@@ -210,7 +216,7 @@ module inc_core #(
   wire                  min_valid, err_valid;
   wire [PIPE_W-1:0]     min_pipe, err_pipe;
   wire [23:0]           min_psn;
-  wire                  aj_valid, aj_ready, sj_valid, sj_ready;
+  wire                  aj_valid, aj_ready, sj_valid, sj_room;
   inc_pkg::txjob_t      aj, sj;
   logic [31:0]          job_number_q;
   wire                  job_granted, job_done;
@@ -225,6 +231,9 @@ module inc_core #(
   // An error of a contribution and one of an out in the same clock: the register block keeps
   // the contribution's, because it is what makes a sum wrong.
   wire [inc_spec_pkg::EVENT_COUNT-1:0] event_rx, event_tx;
+  wire                   ret_fw_valid, ret_ack2_valid;
+  inc_spec_pkg::record_t ret_fw_rec, ret_ack2_rec;
+  wire [inc_spec_pkg::EVENT_COUNT-1:0] event_ack2;
   wire         stat_forward;
   logic [inc_spec_pkg::EVENT_COUNT-1:0] event_fw;
   always_comb begin
@@ -243,7 +252,7 @@ module inc_core #(
   assign fault_psn    = frx_valid ? frx_psn : ftx_psn;
   assign fault_got    = frx_valid ? frx_got : ftx_got;
   assign fault_wanted = frx_valid ? frx_wanted : ftx_wanted;
-  assign stat_event = event_rx | event_tx | event_fw;
+  assign stat_event = event_rx | event_tx | event_fw | event_ack2;
 
   inc_pipe #(.DATA_W(DATA_W), .ENDPOINTS(ENDPOINTS), .PIPES(PIPES), .BLOCKS(BLOCKS),
              .FAN_IN(FAN_IN), .MODE2(MODE2), .MODE3(MODE3), .CUT_THROUGH(CUT_THROUGH),
@@ -288,16 +297,16 @@ module inc_core #(
     .init_ep(t_fire && t_is_ep), .init_ep_index(t_index_q[EP_W-1:0]), .init_ep_psn(t_ep.psn0),
     .init_ep_out(t_ep.valid && t_ep.out_valid),
     .init_pipe(t_fire && t_is_pipe),
-    .out_wr(t_fire && t_is_out), .out_wr_index(t_index_q), .out_wr_ep(t_out.endpoint),
-    .rd_index(t_index_q), .rd_state(t_ep_tx), .rd_out(t_out_rd),
+    .out_wr(t_fire && t_is_out), .out_wr_index(t_index_q[EP_W-1:0]), .out_wr_ep(t_out.endpoint),
+    .rd_en(t_rd), .rd_index(t_index_q[EP_W-1:0]), .rd_state(t_ep_tx),
     .live(live & ~mode2), .pipe_error(pipe_error), .next_pipe(next_pipe), .next_send(next_send),
     .cfg_pipe(tx_cfg_pipe), .cfg(tx_cfg), .send_cfg_pipe(send_cfg_pipe), .send_cfg(send_cfg),
     .keep_cfg_pipe(keep_cfg_pipe), .keep_cfg(keep_cfg),
-    .ack_soon(ack_soon),
+    .ack_soon_ep(lk.ep[EP_W-1:0]),
     .ack_valid(ack_valid && !ack_mode2), .ack_ep(ack_ep), .ack_pipe(ack_pipe), .ack_psn(ack_psn),
     .ack_syndrome(ack_syndrome), .ack_frame(ack_frame), .ack_done(ack3_done),
     .ack_verdict(ack3_verdict),
-    .job_valid(sj_valid), .job_ready(sj_ready), .job(sj), .job_number(job_number_q),
+    .job_room(sj_room), .job_valid(sj_valid), .job(sj), .job_number(job_number_q),
     .min_valid(min_valid), .min_pipe(min_pipe), .min_psn(min_psn),
     .err_valid(err_valid), .err_pipe(err_pipe),
     .fault_valid(ftx_valid), .fault_kind(ftx_kind), .fault_ep(ftx_ep), .fault_psn(ftx_psn),
@@ -308,58 +317,96 @@ module inc_core #(
   wire [BLK_W-1:0]  fwd_chk_block;
   inc_pkg::fwd_t    fwd;
   wire              fwd_valid, fwd_room, fwd_chk_busy, fwd_drained;
-  // Nothing hands ACKs on yet.
-  assign ack_done    = ack_mode2 ? ack_valid : ack3_done;
-  assign ack_verdict = ack_mode2 ? inc_spec_pkg::VERDICT_ACK_STALE : ack3_verdict;
+  // ACKs at the outs of Mode-II pipes. inc_pipe decides nothing while one is here, so at most one
+  // of the two gives a command in a clock.
+  wire              ack2_done, ack_fwd_valid;
+  wire [7:0]        ack2_verdict;
+  inc_pkg::fwd_t    ack_fwd;
+  assign ack_done    = ack_mode2 ? ack2_done : ack3_done;
+  assign ack_verdict = ack_mode2 ? ack2_verdict : ack3_verdict;
+  generate
+    if (MODE2 != 0) begin : gen_minimum
+      inc_minimum_ack #(.ENDPOINTS(ENDPOINTS), .PIPES(PIPES)) u_minimum (
+        .clk(clk), .rst(rst),
+        .init_ep(t_fire && t_is_ep), .init_ep_index(t_index_q[EP_W-1:0]),
+        .init_ep_psn(t_ep.psn0),
+        .pipe_wr(t_fire && t_is_pipe), .pipe_index(t_index_q[PIPE_W-1:0]), .pipe_data(t_pipe),
+        .out_wr(t_fire && t_is_out), .list_index(t_index_q[EP_W-1:0]), .list_ep(t_out.endpoint),
+        .rd_en(t_rd), .rd_index(t_index_q[EP_W-1:0]), .rd_state(t_ep_tx2),
+        .rd_mine(t_ep_tx2_used),
+        .live(live), .pipe_error(pipe_error),
+        .ack_soon(ack_soon), .ack_soon_ep(lk.ep[EP_W-1:0]),
+        .ack_valid(ack_valid && ack_mode2), .ack_ep(ack_ep), .ack_pipe(ack_pipe),
+        .ack_rule(ack_rule), .ack_leaf(ack_leaf), .ack_psn(ack_psn),
+        .ack_syndrome(ack_syndrome), .ack_msn(ack_msn), .ack_frame(ack_frame),
+        .ack_done(ack2_done), .ack_verdict(ack2_verdict),
+        .fwd_room(fwd_room), .fwd_valid(ack_fwd_valid), .fwd(ack_fwd),
+        .stat_event(event_ack2), .ret_valid(ret_ack2_valid), .ret_rec(ret_ack2_rec));
+    end else begin : gen_minimum
+      assign ack2_done      = ack_valid;
+      assign ack2_verdict   = inc_spec_pkg::VERDICT_ACK_STALE;
+      assign ack_fwd_valid  = 1'b0;
+      assign ack_fwd        = '0;
+      assign t_ep_tx2       = '0;
+      assign t_ep_tx2_used  = 1'b0;
+      assign event_ack2     = '0;
+      assign ret_ack2_valid = 1'b0;
+      assign ret_ack2_rec   = '0;
+    end
+  endgenerate
 
   wire              fj_valid, fj_ready;
   inc_pkg::txjob_t  fj;
-  wire                   ret_fw_valid;
-  inc_spec_pkg::record_t ret_fw_rec;
   inc_forward #(.ENDPOINTS(ENDPOINTS), .PIPES(PIPES), .BLOCKS(BLOCKS)) u_forward (
     .clk(clk), .rst(rst),
     .pipe_wr(t_fire && t_is_pipe), .pipe_index(t_index_q[PIPE_W-1:0]), .pipe_data(t_pipe),
     .out_wr(t_fire && t_is_out), .in_wr(t_fire && t_is_in), .list_index(t_index_q[EP_W-1:0]),
     .list_ep(t_out.endpoint),
-    .room(fwd_room), .cmd_valid(fwd_valid), .cmd(fwd), .chk_block(fwd_chk_block),
+    .room(fwd_room), .cmd_valid(fwd_valid || ack_fwd_valid),
+    .cmd(ack_fwd_valid ? ack_fwd : fwd), .chk_block(fwd_chk_block),
     .block_busy(fwd_chk_busy), .drain(t_go), .drained(fwd_drained),
     .job_valid(fj_valid), .job_ready(fj_ready), .job(fj), .job_number(job_number_q),
     .job_granted(job_granted), .job_done(job_done),
     .stat_forward(stat_forward), .ret_valid(ret_fw_valid), .ret_rec(ret_fw_rec));
 
   // ------------------------------------------------------------------ sending: results, ACKs
-  // Results, ACKs and forwards in turn: who went last is last in the order.
+  // A result that is offered has its place (job_room): it goes at once. In the other clocks ACKs
+  // and forwards go in turn. With few jobs waiting one more of each kind may come; a result begins
+  // in the clock in which the others may go, so neither can starve the other, but for those that
+  // wait whenever a result arrives: they keep the next one from beginning (owe_q).
+  localparam int JOBS = 8;
   wire             jf_ready, jf_valid, j_ready;
+  wire [3:0]       jf_count;
   inc_pkg::txjob_t jf_in, j;
-  logic [1:0]      turn_q;                       // first in the order: 0 result, 1 ACK, 2 forward
-  wire sj_first = turn_q == 2'd0;
-  wire aj_first = turn_q == 2'd1;
-  wire fj_first = turn_q == 2'd2;
-  assign sj_ready    = jf_ready && (sj_first || (!fj_valid && (fj_first || !aj_valid)));
-  assign aj_ready    = jf_ready && (aj_first || (!sj_valid && (sj_first || !fj_valid)));
-  assign fj_ready    = jf_ready && (fj_first || (!aj_valid && (aj_first || !sj_valid)));
-  wire   sj_go       = sj_valid && sj_ready;
+  logic            fj_first_q, owe_q;
+  wire   few         = jf_count <= 4'd4;         // 3 results may be under way, and another job
+  assign sj_room     = few && !owe_q;
+  assign aj_ready    = few && !sj_valid && !(fj_valid && fj_first_q);
+  assign fj_ready    = few && !sj_valid && !(aj_valid && !fj_first_q);
   wire   aj_go       = aj_valid && aj_ready;
   wire   fj_go       = fj_valid && fj_ready;
-  assign job_granted = sj_go || aj_go || fj_go;
-  assign jf_in       = sj_go ? sj : fj_go ? fj : aj;
+  assign job_granted = sj_valid || aj_go || fj_go;
+  assign jf_in       = sj_valid ? sj : fj_go ? fj : aj;
 
   always_ff @(posedge clk) begin
-    if (sj_go) turn_q <= 2'd1;
-    if (aj_go) turn_q <= 2'd2;
-    if (fj_go) turn_q <= 2'd0;
+    if (aj_go) fj_first_q <= 1'b1;
+    if (fj_go) fj_first_q <= 1'b0;
+    if (sj_valid && (aj_valid || fj_valid)) owe_q <= 1'b1;
+    if (aj_go || fj_go) owe_q <= 1'b0;
+    if (!aj_valid && !fj_valid) owe_q <= 1'b0;
     if (job_granted) job_number_q <= job_number_q + 32'd1;
     if (rst) begin
-      turn_q       <= 2'd0;
+      fj_first_q   <= 1'b0;
+      owe_q        <= 1'b0;
       job_number_q <= '0;
     end
 `ifdef INC_ASSERT
-    if (!rst) assert (32'(sj_go) + 32'(aj_go) + 32'(fj_go) <= 32'd1);
+    if (!rst) assert (!(aj_go && fj_go) && !(job_granted && !jf_ready));
+    if (!rst) assert (!(fwd_valid && ack_fwd_valid));
 `endif
   end
 
-  wire [2:0] jf_count;
-  inc_fifo #(.DATA_W($bits(jf_in)), .DEPTH(4)) u_jobs (
+  inc_fifo #(.DATA_W($bits(jf_in)), .DEPTH(JOBS)) u_jobs (
     .clk(clk), .rst(rst), .s_valid(job_granted), .s_ready(jf_ready), .s_data(jf_in),
     .m_valid(jf_valid), .m_ready(j_ready), .m_data(j), .count(jf_count));
 
@@ -402,8 +449,9 @@ module inc_core #(
       $error("inc_pkg::SLOT_META_W is not $bits of slot_meta_t");
   end
 
-  wire unused_ok = &{1'b0, jf_count, t_out, t_index_q, ret_rx_valid, ret_rx_rec, ret_tx_valid,
-                     ret_tx_rec, ret_fw_valid, ret_fw_rec, ack_msn, ack_rule, ack_leaf};
+  wire unused_ok = &{1'b0, t_out, t_index_q, ret_rx_valid, ret_rx_rec, ret_tx_valid,
+                     ret_tx_rec, ret_fw_valid, ret_fw_rec, ret_ack2_valid, ret_ack2_rec, ack_soon,
+                     ack_leaf, ack_msn, ack_rule};
 
 endmodule
 

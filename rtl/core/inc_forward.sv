@@ -7,7 +7,7 @@
 // Streams:       cmd_* commands, never held: give one only while room is 1. job_* out (txjob_t).
 // Latency:       command to its first job offered: 2 clocks.
 // Throughput:    one job per clock.
-// Back-pressure: none to the commands: room is a register that says whether one may come in this
+// Back-pressure: none to the commands: room, from registers, says whether one may come in this
 //                clock. job_ready low keeps the job.
 // block_busy:    chk_block is the slot of a data command that is not read to its end yet (payload
 //                and meta of such a slot must stay as they are). Combinational from chk_block and
@@ -163,14 +163,12 @@ module inc_forward #(
   assign drained = marked_q && !passed[JOB_W-1];
 
   // ------------------------------------------------------------------ room
-  // One command may come in the clock in which room is computed for the next one.
-  logic room_q;
-  wire [DAT_W-1:0] d_next  = d_wr_q + DAT_W'(1);
-  wire [DAT_W-1:0] d_next2 = d_wr_q + DAT_W'(2);
-  assign room = room_q;
+  logic data_room_q;                            // the next data command has a place
+  wire [DAT_W-1:0] d_next = d_wr_q + DAT_W'(1);
+  assign room = fifo_ready && data_room_q;
 
   always_ff @(posedge clk) begin
-    room_q <= waiting < CNT_W'(DEPTH - 2) && !d_busy_q[d_next] && !d_busy_q[d_next2];
+    data_room_q <= !d_busy_q[d_push ? d_next : d_wr_q];
 
     if (j_go) j_valid_q <= 1'b0;
     if (e_go) begin
@@ -214,7 +212,7 @@ module inc_forward #(
     if (!marked_q) mark_q <= given_q + JOB_W'(cmd_valid);
 
     if (rst) begin
-      room_q      <= 1'b0;
+      data_room_q <= 1'b0;
       e_valid_q   <= 1'b0;
       j_valid_q   <= 1'b0;
       granted_q   <= '0;
@@ -229,8 +227,7 @@ module inc_forward #(
     end
 `ifdef INC_ASSERT
     if (!rst) begin
-      assert (!cmd_valid || room_q);
-      assert (!cmd_valid || fifo_ready);
+      assert (!cmd_valid || room);
       assert (!(d_push && d_busy_q[d_wr_q]));
       assert (!(j_go && !job_granted));
       if (h_take) assert (h_count != 7'd0);
@@ -252,7 +249,7 @@ module inc_forward #(
     ret_rec.slot     = 32'(inc_pkg::slot_of(j_q.psn, j_n_log2_q));
   end
 
-  wire unused_ok = &{1'b0, pipe_data, h, d_ahead, cmd, fifo_ready, h_base};
+  wire unused_ok = &{1'b0, pipe_data, h, d_ahead, cmd, waiting, h_base};
 
 endmodule
 

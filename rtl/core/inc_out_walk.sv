@@ -2,7 +2,8 @@
 //
 // Streams:       m_* the next out to visit, prepared ahead: its pipe, that pipe's cfg, endpoint,
 //                whether it is the first or last out of its pipe. Taken with m_ready.
-// Ports:         cfg_pipe, cfg and out_index, out_ep: asynchronous reads of pipe_cfg and out_list.
+// Ports:         cfg_pipe, cfg: asynchronous read of pipe_cfg. out_rd, out_index: read of out_list;
+//                out_ep is it from the next clock on, until the next out_rd.
 // Latency:       1 clock from taken to the next, 2 where the pipe changes.
 // Throughput:    1 visit per clock within a pipe.
 // Back-pressure: m_ready low keeps the visit.
@@ -24,6 +25,7 @@ module inc_out_walk #(
 
   output wire [PIPE_W-1:0]       cfg_pipe,
   input  inc_spec_pkg::pipe_cfg_t cfg,
+  output wire                    out_rd,
   output wire [EP_W-1:0]         out_index,
   input  wire [11:0]             out_ep,
 
@@ -41,7 +43,6 @@ module inc_out_walk #(
   logic [6:0]              index_q;
   logic                    valid_q, first_q, last_q;
   logic [PIPE_W-1:0]       m_pipe_q;
-  logic [EP_W-1:0]         ep_q;
   inc_spec_pkg::pipe_cfg_t cfg_q;
 
   wire              next_valid;
@@ -56,9 +57,10 @@ module inc_out_walk #(
     .grant_valid(next_valid), .grant(next_onehot), .grant_idx(next_idx));
 
   assign cfg_pipe  = pipe_q;
+  assign out_rd    = prepare;
   assign out_index = cfg.out_base[EP_W-1:0] + EP_W'(index_q);
   assign m_valid   = valid_q;
-  assign m_ep      = ep_q;
+  assign m_ep      = out_ep[EP_W-1:0];
   assign m_pipe    = m_pipe_q;
   assign m_first   = first_q;
   assign m_last    = last_q;
@@ -68,7 +70,6 @@ module inc_out_walk #(
     if (m_ready) valid_q <= 1'b0;
     if (prepare) begin
       valid_q  <= 1'b1;
-      ep_q     <= out_ep[EP_W-1:0];
       m_pipe_q <= pipe_q;
       first_q  <= index_q == 7'd0;
       last_q   <= last;

@@ -3,9 +3,9 @@
 //
 // Streams:       s_job_* in; m_hdr_* (inc_pkg::txhdr_t) to the deparser; m_rd_* to ReplicateData:
 //                first beat of the slot, bank of its visible copy, beats (0 for an ACK).
-// Latency:       2 clocks: endpoint and slot read; header built.
-// Throughput:    one job per 2 clocks.
-// Back-pressure: a job is held until header and read descriptor are both taken.
+// Latency:       2 clocks: endpoint and slot read; header built. With RETH 3: its VA is added.
+// Throughput:    one job per 2 clocks, with RETH per 3.
+// Back-pressure: a job is taken once there is room for its header and its read descriptor.
 // Reset:         empty.
 // Parameters:    DATA_W 64..2048; ENDPOINTS power of two; BLOCKS of 256 bytes.
 // Source:        protocol.md 3 (headers of what the engine sends); docs/architecture.md.
@@ -56,8 +56,13 @@ module inc_translate_header #(
   logic [ADDR_W-1:0] addr_q;
   logic [15:0]      beats_q, beats_d;
 
+  logic             add_q;                    // the VA in hdr_q lacks its offset
+  logic [63:0]      offset_q;
+  wire              has_reth = job_q.kind == inc_pkg::TX_DATA
+                               && inc_spec_pkg::opcode_has_reth({4'd0, slot_meta.opcode});
+
   wire out_free = (!hdr_valid_q || m_hdr_ready) && (!rd_valid_q || m_rd_ready);
-  assign s_job_ready   = !read_q && out_free && slot_rd_ready;
+  assign s_job_ready   = !read_q && !add_q && out_free && slot_rd_ready;
   wire take            = s_job_valid && s_job_ready;
   assign ep_rd_en      = take;
   assign ep_rd_index   = s_job.ep[EP_W-1:0];
@@ -97,6 +102,10 @@ module inc_translate_header #(
       hdr_d.ack_req  = job_q.ack_req;
       hdr_d.has_imm  = inc_spec_pkg::opcode_has_imm({4'd0, slot_meta.opcode});
       hdr_d.imm      = slot_meta.imm;
+      hdr_d.has_reth = inc_spec_pkg::opcode_has_reth({4'd0, slot_meta.opcode});
+      hdr_d.va       = ep.out_va;
+      hdr_d.rkey     = ep.out_rkey;
+      hdr_d.dma_len  = slot_meta.dma_len;
       hdr_d.plen     = 16'(slot_meta.plen);
       beats_d        = 16'((17'(slot_meta.plen) + 17'(DATA_W / 8 - 1)) >> LANES_LOG2);
     end
@@ -115,15 +124,22 @@ module inc_translate_header #(
     if (m_hdr_ready) hdr_valid_q <= 1'b0;
     if (m_rd_ready)  rd_valid_q  <= 1'b0;
     if (read_q) begin
-      hdr_valid_q <= 1'b1;
+      hdr_valid_q <= !has_reth;
       rd_valid_q  <= 1'b1;
       hdr_q       <= hdr_d;
+      offset_q    <= slot_meta.offset;
       bank_q      <= slot_flip;
       addr_q      <= ADDR_W'(job_q.block[BLK_W-1:0]) * ADDR_W'(BPB);
       beats_q     <= beats_d;
     end
+    add_q <= read_q && has_reth;
+    if (add_q) begin
+      hdr_valid_q <= 1'b1;
+      hdr_q.va    <= hdr_q.va + offset_q;
+    end
     if (rst) begin
       read_q      <= 1'b0;
+      add_q       <= 1'b0;
       hdr_valid_q <= 1'b0;
       rd_valid_q  <= 1'b0;
     end

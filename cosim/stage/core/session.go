@@ -28,6 +28,7 @@ const (
 	Translate
 	Replicate
 	Pipe
+	HandOn
 )
 
 // Streams: outputs from 0 on, sources from 8 on, numbered in the stage's file.

@@ -37,6 +37,8 @@ module inc_engine_loop_core #(
   inc_spec_pkg::record_t  ret_tx_rec;
   logic                   ret_fw_valid;  // no Mode-II here
   inc_spec_pkg::record_t  ret_fw_rec;
+  logic                   ret_ack2_valid;
+  inc_spec_pkg::record_t  ret_ack2_rec;
 
   assign tx_tvalid     = valid_q && !m_axis_tid[0];
   assign bypass_tvalid = valid_q && m_axis_tid[0];
@@ -47,6 +49,8 @@ module inc_engine_loop_core #(
   assign ret_tx_valid = taken && m_axis_tlast;
   assign ret_fw_valid = 1'b0;
   assign ret_fw_rec   = '0;
+  assign ret_ack2_valid = 1'b0;
+  assign ret_ack2_rec   = '0;
 
   always_comb begin
     ret_rx_rec       = '0;

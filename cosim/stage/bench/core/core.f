@@ -13,4 +13,5 @@ inc_bench_retransmission.sv
 inc_bench_translate.sv
 inc_bench_replicate.sv
 inc_bench_pipe.sv
+inc_bench_hand_on.sv
 inc_bench.sv

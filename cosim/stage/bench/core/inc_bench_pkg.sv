@@ -171,6 +171,33 @@ package inc_bench_pkg;
     logic [inc_spec_pkg::EVENT_COUNT-1:0] stat_event;
   } event_t;
 
+  // ---------------------------------------------------------------- inc_minimum_ack, inc_forward
+  typedef struct packed {
+    logic [PIPES-1:0]    live;
+    logic [PIPES-1:0]    pipe_error;
+  } hand_level_t;
+  typedef struct packed {
+    logic [11:0] ep;
+    logic [7:0]  pipe;
+    logic [1:0]  rule;
+    logic        leaf;
+    logic [23:0] psn;
+    logic [7:0]  syndrome;
+    logic [23:0] msn;
+    logic [31:0] frame;
+  } hand_ack_t;
+  typedef struct packed {
+    logic [inc_spec_pkg::EVENT_COUNT-1:0] stat_event;
+  } hand_stat_t;
+  typedef struct packed {
+    inc_spec_pkg::record_t                rec;
+    logic [inc_spec_pkg::EVENT_COUNT-1:0] stat_event;
+  } hand_record_t;
+  typedef struct packed {
+    logic [15:0] block;
+    logic        busy;
+  } block_busy_t;
+
   // ---------------------------------------------------------------- inc_translate_header
   typedef struct packed {
     logic [15:0]         block;

@@ -10,17 +10,32 @@ module inc_bench_receive_ack (
 
   aeth_in_t  in;
   aeth_out_t out;
-  wire       valid, ready;
+  wire       valid, ready, progress, restart, rnr_start;
+  inc_spec_pkg::ep_tx_t st_d;
+  logic      settled_q;             // the token was there in the clock before: the state is too
 
   inc_bench_source #(.STREAM(8), .W($bits(in))) u_in (
-    .clk(clk), .rst(rst), .handle(handle), .valid(valid), .ready(ready), .data(in));
+    .clk(clk), .rst(rst), .handle(handle), .valid(valid), .ready(ready && settled_q),
+    .data(in));
+
+  always_ff @(posedge clk) settled_q <= !rst && valid && !(ready && settled_q);
 
   inc_receive_ack u_dut (
-    .st(in.st), .psn(in.psn), .syndrome(in.syndrome),
-    .st_d(out.st), .verdict(out.verdict), .restart(out.restart), .rnr_start(out.rnr_start));
+    .clk(clk), .st(in.st), .psn(in.psn), .syndrome(in.syndrome),
+    .st_d(st_d), .verdict(out.verdict), .restart(restart), .progress(progress),
+    .rnr_start(rnr_start));
+
+  // What a frame does that is not ok is for nobody.
+  wire ok = out.verdict == inc_spec_pkg::VERDICT_OK;
+  assign out.st        = ok ? st_d : in.st;
+  assign out.restart   = ok && restart;
+  assign out.rnr_start = ok && rnr_start;
 
   inc_bench_sink #(.STREAM(0), .W($bits(out))) u_out (
-    .clk(clk), .rst(rst), .handle(handle), .valid(valid), .ready(ready), .data(out));
+    .clk(clk), .rst(rst), .handle(handle), .valid(valid && settled_q), .ready(ready),
+    .data(out));
+
+  wire unused_ok = &{1'b0, progress};
 
 endmodule
 

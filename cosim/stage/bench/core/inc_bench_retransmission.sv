@@ -1,5 +1,6 @@
 // inc_retransmission between streams. pipe_cfg, nextSend, live and errors come from the driver.
-// Streams: 0 retirement records; 1 minima of walks; 2 faults; 3 event pulses; 4 jobs; sources 8 levels,
+// Streams: 0 retirement records; 1 minima of walks; 2 faults; 3 event pulses; 4 jobs as they are given,
+// 5 as they leave the queue behind, whose room is that of inc_core; sources 8 levels,
 // 9 ACKs, 10 pipe_cfg writes, 11 out_list writes, 12 endpoint initialisations, 13 a pipe written anew:
 // its outs are live again when a level says so.
 // Tables are written as inc_core does: hold, then write once nothing is under way.
@@ -23,21 +24,21 @@ module inc_bench_retransmission (
   pipe_psn_t   min;
   fault_t      fault;
   event_t      pulses;
-  inc_pkg::txjob_t       job;
+  inc_pkg::txjob_t       job, sent;
+  wire [3:0]   jobs;
   inc_spec_pkg::record_t rec;
   inc_spec_pkg::pipe_cfg_t cfg, send_cfg, keep_cfg;
   inc_spec_pkg::ep_tx_t  rd_state;
   logic [31:0] job_number_q;
-  wire [11:0]  rd_out;
   wire [7:0]   ack_verdict;
   wire [PIPE_W-1:0] cfg_pipe, send_cfg_pipe, keep_cfg_pipe, min_pipe, err_pipe, next_pipe;
   wire level_valid, ack_done, pipe_wr_valid, out_wr_valid, init_valid, forget_valid;
   wire next_ack_valid;
-  wire idle, job_valid, job_ready, min_valid, err_valid, fault_valid, rec_valid;
+  wire idle, job_valid, min_valid, queue_ready, sent_valid, sent_ready, err_valid, fault_valid, rec_valid;
   wire hold   = pipe_wr_valid || out_wr_valid || init_valid || forget_valid;
   // An ACK is announced in the clock before it is offered, and then held, as inc_pipe does.
   logic ack_valid;
-  wire  ack_soon = next_ack_valid && !ack_valid;
+  wire  ack_soon = next_ack_valid && (!ack_valid || ack_done);
   wire  tables   = idle && !ack_valid && !next_ack_valid;
 
   inc_bench_source #(.STREAM(8), .W($bits(level))) u_level (
@@ -67,7 +68,7 @@ module inc_bench_retransmission (
       ack       <= next_ack;
     end
     if (forget_valid && tables) level_q.live[forget.pipe[PIPE_W-1:0]] <= 1'b0;
-    if (job_valid && job_ready) job_number_q <= job_number_q + 32'd1;
+    if (job_valid) job_number_q <= job_number_q + 32'd1;
     if (rst) begin
       level_q      <= '0;
       ack_valid    <= 1'b0;
@@ -81,17 +82,18 @@ module inc_bench_retransmission (
     .init_ep(init_valid && tables), .init_ep_index(init.ep[EP_W-1:0]), .init_ep_psn(init.psn),
     .init_ep_out(init.out),
     .init_pipe(forget_valid && tables),
-    .out_wr(out_wr_valid && tables), .out_wr_index(out_wr.index), .out_wr_ep(out_wr.ep),
-    .rd_index(12'd0), .rd_state(rd_state), .rd_out(rd_out),
+    .out_wr(out_wr_valid && tables), .out_wr_index(out_wr.index[EP_W-1:0]),
+    .out_wr_ep(out_wr.ep),
+    .rd_en(1'b0), .rd_index('0), .rd_state(rd_state),
     .live(level_q.live), .pipe_error(level_q.pipe_error), .next_pipe(next_pipe),
     .next_send(level_q.next_send[24*next_pipe +: 24]),
     .cfg_pipe(cfg_pipe), .cfg(cfg), .send_cfg_pipe(send_cfg_pipe), .send_cfg(send_cfg),
     .keep_cfg_pipe(keep_cfg_pipe), .keep_cfg(keep_cfg),
-    .ack_soon(ack_soon),
+    .ack_soon_ep(next_ack.ep[EP_W-1:0]),
     .ack_valid(ack_valid), .ack_ep(ack.ep[EP_W-1:0]), .ack_pipe(ack.pipe[PIPE_W-1:0]),
     .ack_psn(ack.psn), .ack_syndrome(ack.syndrome), .ack_frame(ack.frame), .ack_done(ack_done),
     .ack_verdict(ack_verdict),
-    .job_valid(job_valid), .job_ready(job_ready), .job(job), .job_number(job_number_q),
+    .job_room(jobs <= 4'd4), .job_valid(job_valid), .job(job), .job_number(job_number_q),
     .min_valid(min_valid), .min_pipe(min_pipe), .min_psn(min.psn),
     .err_valid(err_valid), .err_pipe(err_pipe),
     .fault_valid(fault_valid), .fault_kind(fault.kind), .fault_ep(fault.ep), .fault_psn(fault.psn),
@@ -108,9 +110,20 @@ module inc_bench_retransmission (
     .clk(clk), .rst(rst), .handle(handle), .valid(err_valid || fault_valid), .data(fault));
   inc_bench_watch #(.STREAM(3), .W($bits(pulses))) u_pulses (
     .clk(clk), .rst(rst), .handle(handle), .valid(pulses != '0), .data(pulses));
-  // An out that finds no room is parked, so a job may be withdrawn (inc_core takes it or not).
-  inc_bench_sink #(.STREAM(4), .W($bits(job)), .LAW(0)) u_job (
-    .clk(clk), .rst(rst), .handle(handle), .valid(job_valid), .ready(job_ready), .data(job));
+  inc_bench_watch #(.STREAM(4), .W($bits(job))) u_job (
+    .clk(clk), .rst(rst), .handle(handle), .valid(job_valid), .data(job));
+
+  inc_fifo #(.DATA_W($bits(job)), .DEPTH(8)) u_jobs (
+    .clk(clk), .rst(rst), .s_valid(job_valid), .s_ready(queue_ready), .s_data(job),
+    .m_valid(sent_valid), .m_ready(sent_ready), .m_data(sent), .count(jobs));
+  inc_bench_sink #(.STREAM(5), .W($bits(sent))) u_sent (
+    .clk(clk), .rst(rst), .handle(handle), .valid(sent_valid), .ready(sent_ready), .data(sent));
+
+  always_ff @(posedge clk) begin
+    if (!rst) assert (!job_valid || queue_ready);
+  end
+
+  wire unused_ok = &{1'b0, rd_state};
 
 endmodule
 
