@@ -254,6 +254,10 @@ module inc_core #(
   assign fault_wanted = frx_valid ? frx_wanted : ftx_wanted;
   assign stat_event = event_rx | event_tx | event_fw | event_ack2;
 
+  // What inc_pipe hands on of Mode-II, to inc_forward.
+  wire [BLK_W-1:0]  fwd_chk_block;
+  inc_pkg::fwd_t    fwd;
+  wire              fwd_valid, fwd_room, fwd_chk_busy, fwd_drained;
   inc_pipe #(.DATA_W(DATA_W), .ENDPOINTS(ENDPOINTS), .PIPES(PIPES), .BLOCKS(BLOCKS),
              .FAN_IN(FAN_IN), .MODE2(MODE2), .MODE3(MODE3), .CUT_THROUGH(CUT_THROUGH),
              .FLOAT(FLOAT)) u_pipe (
@@ -314,9 +318,6 @@ module inc_core #(
     .ret_valid(ret_tx_valid), .ret_rec(ret_tx_rec));
 
   // ------------------------------------------------------------------ Mode-II: what leaves
-  wire [BLK_W-1:0]  fwd_chk_block;
-  inc_pkg::fwd_t    fwd;
-  wire              fwd_valid, fwd_room, fwd_chk_busy, fwd_drained;
   // ACKs at the outs of Mode-II pipes. inc_pipe decides nothing while one is here, so at most one
   // of the two gives a command in a clock.
   wire              ack2_done, ack_fwd_valid;

@@ -218,6 +218,7 @@ module inc_pipe #(
   logic [22:0]         old_tag_q;
   logic [FAN_IN-1:0]   old_bitmap_q;
   wire [BLK_W-1:0]     bind_block;
+  wire                 add_nothing;
   inc_slot_state #(.BLOCKS(BLOCKS), .FAN_IN(FAN_IN)) u_slots (
     .clk(clk), .rst(rst),
     .wr_en(f_take || op_bind), .wr_clear(op_bind), .wr_block(op_bind ? bind_block : c_blk_q),
@@ -419,7 +420,7 @@ module inc_pipe #(
   assign eof_ready    = fin;
 
   // A further control signal has been compared: its slot stays as it is.
-  wire   add_nothing = control_q && !start_q;
+  assign add_nothing = control_q && !start_q;
   assign agg_valid = beat && (decide || (take && !add_nothing));
   assign agg_start = decide ? d_start : start_q;
   assign agg_bank  = flip;

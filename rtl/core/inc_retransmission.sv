@@ -159,6 +159,7 @@ module inc_retransmission #(
 
   // an operation on the same endpoint has not written yet
   logic              x_valid_q, y_valid_q;
+  x_e                x_q;
   logic [EP_W-1:0]   x_ep_q, y_ep_q;
   wire   r_clash = (x_valid_q && x_ep_q == r_ep_q) || (y_valid_q && y_ep_q == r_ep_q);
   wire   a_clash = (x_valid_q && x_ep_q == ack_ep) || (y_valid_q && y_ep_q == ack_ep);
@@ -204,7 +205,6 @@ module inc_retransmission #(
   assign rd_state = a_rd.st;
 
   // ------------------------------------------------------------------ X: distances
-  x_e                   x_q;
   logic [PIPE_W-1:0]    x_pipe_q;
   logic                 x_first_q, x_last_q, x_out_q;
   inc_spec_pkg::ep_tx_t x_st_q;
