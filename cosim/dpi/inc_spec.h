@@ -3,7 +3,7 @@
 #define INC_SPEC_H
 
 #define INC_SPEC_VERSION 1u
-#define INC_SPEC_HASH 0x25668cfcu
+#define INC_SPEC_HASH 0x976e92dbu
 
 #define INC_ROCE_UDP_PORT 4791u /* UDP destination port that alone makes a frame RoCEv2 (IBTA A17) */
 #define INC_PSN_W 24u /* bits of a PSN, MSN and QPN (IBTA 9.2) */
@@ -274,6 +274,7 @@ enum inc_message {
   INC_MESSAGE_REG_RSP = 10,
   INC_MESSAGE_REACHED = 11,
   INC_MESSAGE_FAULT = 12,
+  INC_MESSAGE_RESET = 13,
 };
 
 /* hello, from sim: first message of the sim */
@@ -357,5 +358,9 @@ enum inc_message {
 
 /* fault, from sim: assertion or internal error text, sim ends */
 #define INC_MSG_FAULT_BYTES 0u /* then raw bytes to the end */
+
+/* reset, from go: rst is high in the next `clocks`; frames not accepted, parts of frames and accesses are gone, frames count from 0 again */
+#define INC_MSG_RESET_BYTES 4u
+#define INC_MSG_RESET_CLOCKS 0u
 
 #endif

@@ -41,6 +41,7 @@ size_t body_bytes(uint32_t type) {
     case INC_MESSAGE_GRANT: return INC_MSG_GRANT_BYTES;
     case INC_MESSAGE_REG_REQ: return INC_MSG_REG_REQ_BYTES;
     case INC_MESSAGE_FINISH: return INC_MSG_FINISH_BYTES;
+    case INC_MESSAGE_RESET: return INC_MSG_RESET_BYTES;
     default: return 0;
   }
 }
@@ -111,6 +112,9 @@ bool Instance::handle(const Message& message) {
                            message.u32(INC_MSG_REG_REQ_DATA),
                            message.u32(INC_MSG_REG_REQ_WRITE) != 0});
       return true;
+    case INC_MESSAGE_RESET:
+      take_reset(message.u32(INC_MSG_RESET_CLOCKS));
+      return true;
     default:
       finished = true;
       finish_code = message.u32(INC_MSG_FINISH_CODE);
@@ -142,6 +146,15 @@ bool Instance::take_welcome(const Message& message) {
   settings.probe = settings.probe && message.u32(INC_MSG_WELCOME_PROBE) != 0;
   welcomed_ = true;
   return true;
+}
+
+void Instance::take_reset(uint32_t clocks) {
+  reset_until = clock + clocks;
+  frames_.clear();
+  driven_ = accepted_ = 0;
+  frame_number_ = 0;
+  accesses_.clear();
+  for (Output& o : outputs_) o.bytes.clear();
 }
 
 void Instance::take_frame(const Message& message) {

@@ -47,6 +47,7 @@ class Instance {
   Settings settings;
   uint64_t clock = 0;    // number of the rising edge being simulated; the main sets it
   uint64_t horizon = 0;  // granted: clocks below it may run
+  uint64_t reset_until = 0;  // rst is high in the clocks below it
   uint64_t rx_busy = 0;  // beats accepted on s_axis_rx
   uint64_t tx_busy = 0;  // beats accepted on m_axis_tx
   uint64_t busy = 0;     // clocks with a beat accepted on either
@@ -92,6 +93,7 @@ class Instance {
 
   void count_busy();
   bool take_welcome(const Message& message);
+  void take_reset(uint32_t clocks);
   void take_frame(const Message& message);
   void flush_records();
 

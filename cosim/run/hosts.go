@@ -148,28 +148,61 @@ func runRecorded(ctx context.Context, o *Options, rep *Report, record io.Writer)
 			}
 		}
 	}
-	n, err := newNetwork(o, func(i int) (fabric.Node, error) { return job.Host(i, 0) })
+	hosts := make([]*fabric.Host, len(o.set.Hosts))
+	n, golden, err := newNetwork(o, func(i int) (_ fabric.Node, err error) {
+		hosts[i], err = job.Host(i, 0)
+		return hosts[i], err
+	})
 	if err != nil {
 		return err
 	}
-	done := func() (bool, error) {
+	wrong := func(err error) error { return fmt.Errorf("%w: seed %d: %w", ErrDifference, o.Seed, err) }
+	ended := 0 // collectives, before the last reset
+	t := traffic{net: n}
+	t.done = func() (bool, error) {
 		if err := job.Err(); err != nil {
-			return false, fmt.Errorf("%w: seed %d: %w", ErrDifference, o.Seed, err)
+			return false, wrong(err)
 		}
 		return job.Done(), nil
 	}
-	if err := simulate(ctx, o, rep, record, n, done, job.Progress); err != nil {
+	t.doneBy = func() (int, int) { return job.Progress() }
+	t.restart = func() (*group.Set, error) {
+		ended += job.Collectives(0)
+		if job, err = job.Again(); err != nil {
+			return nil, wrong(err)
+		}
+		for i, s := range golden {
+			if s == nil {
+				continue
+			}
+			again, err := fabric.GoldenSwitch(job.Set(), i)
+			if err != nil {
+				return nil, err
+			}
+			s.Restart(again.Engine)
+			n.Rouse(n.Switches[i])
+		}
+		for i, h := range hosts {
+			job.Take(h, i, n.Now())
+			n.Rouse(n.Hosts[i])
+		}
+		return job.Set(), nil
+	}
+	if err := simulate(ctx, o, rep, record, t); err != nil {
 		return err
 	}
+	if rep.Resets < o.Resets {
+		return fmt.Errorf("resets: the ranks were done after %d, want %d: more bytes or collectives", rep.Resets, o.Resets)
+	}
 	for r := range o.Group.Ranks {
-		rep.Results = append(rep.Results, job.Result(0, r, len(o.Steps)-1))
+		rep.Results = append(rep.Results, job.Result(0, r, len(o.Steps)-1-ended))
 	}
 	if err := job.Check(); err != nil {
-		var wrong *fabric.WrongResult
-		if errors.As(err, &wrong) {
-			rep.FirstResult = wrong.Rank
+		var result *fabric.WrongResult
+		if errors.As(err, &result) {
+			rep.FirstResult = result.Rank
 		}
-		return fmt.Errorf("%w: seed %d: %w", ErrDifference, o.Seed, err)
+		return wrong(err)
 	}
 	rep.SumEqual = true
 	return nil

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"time"
 
 	"github.com/epic-inc/epic/golden/fabric"
+	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/spec"
 )
 
@@ -23,6 +25,11 @@ type loop struct {
 	at      []fabric.ID // of the engines
 	o       *Options
 	rep     *Report
+
+	// resets are times of the network at which the engines are reset; restart begins everything else anew, and
+	// returns the set whose entries the engines get.
+	resets  []uint64
+	restart func() (*group.Set, error)
 
 	idleMost uint64 // clocks without anything after which a run is stuck
 	told     time.Time
@@ -87,6 +94,12 @@ func (l *loop) run(ctx context.Context, done func() (bool, error)) error {
 		if finished && l.idle() {
 			break
 		}
+		if len(l.resets) > 0 && granted >= l.resets[0] && !finished {
+			if err := l.reset(ctx, granted); err != nil {
+				return err
+			}
+			continue
+		}
 		busyAt := uint64(0)
 		for _, r := range l.engines {
 			busyAt = max(busyAt, r.busyAt)
@@ -102,6 +115,34 @@ func (l *loop) run(ctx context.Context, done func() (bool, error)) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// reset resets every engine while frames, results and acknowledgements are under way, and begins again: what the
+// engines held is gone, so their manager creates every subgroup again on the same queue pairs, with PSNs moved
+// (protocol.md 2), and the ranks do anew what not all of them have ended. Frames that are on the links stay there,
+// and reach engines and hosts that must have no use for them.
+func (l *loop) reset(ctx context.Context, now uint64) error {
+	for l.engines[0].engine.Outstanding() > 0 {
+		if err := l.window(ctx, now); err != nil {
+			return err
+		}
+	}
+	set, err := l.restart()
+	if err != nil {
+		return err
+	}
+	for i, r := range l.engines {
+		cfg, err := set.EngineConfig(r.name)
+		if err != nil {
+			return err
+		}
+		if err := r.reset(ctx, l.o, cfg, uint32(1+(now+uint64(i))%9), now); err != nil {
+			return named(l.o, l.o.rtlAt[i], err)
+		}
+	}
+	l.resets = l.resets[1:]
+	l.rep.Resets++
 	return nil
 }
 
@@ -174,7 +215,7 @@ func (l *loop) progress(clock uint64) {
 	l.told = time.Now()
 	var in, results, resends uint64
 	for _, r := range l.engines {
-		st := r.board.Stats()
+		st := r.stats()
 		in += st.FramesIn
 		results += st.Counters[spec.CounterTxData]
 		resends += st.Counters[spec.CounterTxResend]
@@ -188,9 +229,17 @@ func (l *loop) progress(clock uint64) {
 		in, results, resends, text)
 }
 
+// traffic is the network of a run and what its end is.
+type traffic struct {
+	net     *fabric.Network
+	done    func() (bool, error)
+	doneBy  func() (done, total int)
+	restart func() (*group.Set, error) // of a run with resets
+}
+
 // simulate is what Run, Replay and Bench share: start the engines, run the network, read back. What goes to
 // the simulator of the first is copied to record, if that is not nil.
-func simulate(ctx context.Context, o *Options, rep *Report, record io.Writer, n *fabric.Network, done func() (bool, error), doneBy func() (int, int)) (err error) {
+func simulate(ctx context.Context, o *Options, rep *Report, record io.Writer, t traffic) (err error) {
 	var engines []*rtl
 	defer func() {
 		for _, r := range engines {
@@ -207,10 +256,10 @@ func simulate(ctx context.Context, o *Options, rep *Report, record io.Writer, n 
 		record = nil
 		engines = append(engines, r)
 	}
-	l := newLoop(o, engines, n, rep)
-	l.doneBy = doneBy
+	l := newLoop(o, engines, t.net, rep)
+	l.doneBy, l.restart, l.resets = t.doneBy, t.restart, o.resetTimes()
 	rep.TrafficFrom = engines[0].base
-	if err := l.run(ctx, done); err != nil {
+	if err := l.run(ctx, t.done); err != nil {
 		rep.take(engines...)
 		rep.Clocks = engines[0].engine.Clock()
 		return err
@@ -219,6 +268,24 @@ func simulate(ctx context.Context, o *Options, rep *Report, record io.Writer, n 
 	rep.traffic = phase{clocks: first.engine.Clock() - first.base, rx: first.last.RxBusy - first.before.RxBusy, tx: first.last.TxBusy - first.before.TxBusy,
 		busy: first.last.Busy - first.before.Busy, wallS: time.Since(l.started).Seconds()}
 	return finish(ctx, rep, engines...)
+}
+
+// Clocks between two resets.
+const (
+	resetLeast = 300
+	resetMost  = 6000
+)
+
+// resetTimes are the times of Options.Resets.
+func (o *Options) resetTimes() []uint64 {
+	rng := rand.New(rand.NewPCG(o.Seed, 0x7265736574))
+	at := uint64(0)
+	var times []uint64
+	for range o.Resets {
+		at += resetLeast + rng.Uint64N(resetMost-resetLeast)
+		times = append(times, at)
+	}
+	return times
 }
 
 // named says at which of several engines an error was.

@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/epic-inc/epic/cosim/run"
+	"github.com/epic-inc/epic/golden/expect"
 	"github.com/epic-inc/epic/golden/group"
+	"github.com/epic-inc/epic/golden/spec"
 )
 
 // everyPair is a list of collectives in which each follows each, itself too: an Euler tour of the complete
@@ -154,4 +156,33 @@ func TestUnsupported(t *testing.T) {
 		assert.ErrorContains(t, err, want)
 		assert.NotErrorIs(t, err, run.ErrDifference)
 	}
+}
+
+// Whatever memories and registers hold at first, the results are the same; and so they are if all engines are
+// reset, three times, with traffic under way.
+func TestRandomStateAndReset(t *testing.T) {
+	g := group.DefaultOptions()
+	g.ClocksPerTick = 10
+	small(&g)
+	g.Tree, g.Collective = group.TreeTwoLevel, "allreduce,reduce:2,broadcast:1,barrier,reducescatter,allgather,allreduce"
+	o := multi(t, g)
+	o.Bytes = 8 << 10
+	o.Inputs = expect.Vectors(1, 4, o.Bytes, spec.DTypeInt32, spec.OpSum)
+	want, err := expect.Reduce(spec.DTypeInt32, spec.OpSum, o.Inputs)
+	require.NoError(t, err)
+	for seed := range uint64(10) {
+		for _, resets := range []int{0, 3} {
+			o.Seed, o.Resets = seed, resets
+			rep, err := run.Run(t.Context(), o)
+			require.NoError(t, err, "seed %d, %d resets", seed, resets)
+			assert.Equal(t, resets, rep.Resets)
+			assert.True(t, rep.SumEqual)
+			for r := range 4 {
+				assert.Equal(t, want, rep.Results[r])
+			}
+		}
+	}
+	o.Bytes, o.Inputs, o.Steps = 256, nil, o.Steps[:1]
+	_, err = run.Run(t.Context(), o)
+	require.ErrorContains(t, err, "resets: the ranks were done after ", "fewer resets than asked for are told")
 }

@@ -248,7 +248,7 @@ func replay(ctx context.Context, o *Options, rep *Report, tapes []*tape) error {
 		return fmt.Errorf("%w: the sum of the captured vectors is not what is expected: %s", ErrDifference, expect.Differs(dtype, want, o.Expect))
 	}
 	players := make([]*player, len(tapes))
-	n, err := newNetwork(o, func(r int) (fabric.Node, error) {
+	n, _, err := newNetwork(o, func(r int) (fabric.Node, error) {
 		cfg, err := o.Group.HostConfig(r, 0)
 		if err != nil {
 			return nil, err
@@ -277,7 +277,7 @@ func replay(ctx context.Context, o *Options, rep *Report, tapes []*tape) error {
 		}
 		return got, total
 	}
-	if err := simulate(ctx, o, rep, nil, n, done, doneBy); err != nil {
+	if err := simulate(ctx, o, rep, nil, traffic{net: n, done: done, doneBy: doneBy}); err != nil {
 		return err
 	}
 	for r, p := range players {

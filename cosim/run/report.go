@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/epic-inc/epic/cosim/scoreboard"
 	"github.com/epic-inc/epic/golden/spec"
 )
 
@@ -31,6 +32,7 @@ type Report struct {
 	Bytes       int               `json:"bytes"` // of each rank's vector
 	Barriers    int               `json:"barriers,omitempty"`
 	Groups      int               `json:"groups"`                // that share the switches
+	Resets      int               `json:"resets"`                // of all engines, with traffic under way
 	Steps       []string          `json:"collectives,omitempty"` // of the first group, in their order
 	RTLAt       string            `json:"rtl_at"`                // with commas between several
 	Engines     []EngineReport    `json:"engines,omitempty"`     // of a run with several
@@ -85,7 +87,7 @@ func (r *Report) take(engines ...*rtl) {
 	var c [spec.CounterCount]uint64
 	r.FramesIn, r.FramesOut, r.Slots, r.ComparedBytes, r.Records, r.Latencies, r.Engines = 0, 0, 0, 0, 0, nil, nil
 	for _, e := range engines {
-		st := e.board.Stats()
+		st := e.stats()
 		for i, n := range st.Counters {
 			c[i] += n
 		}
@@ -94,7 +96,9 @@ func (r *Report) take(engines ...*rtl) {
 		r.Slots += st.Slots
 		r.ComparedBytes += st.ComparedBytes
 		r.Records += st.Records
-		r.Latencies = append(r.Latencies, e.board.Latency()...)
+		for _, b := range e.boards() {
+			r.Latencies = append(r.Latencies, b.Latency()...)
+		}
 		if len(engines) > 1 {
 			r.Engines = append(r.Engines, EngineReport{e.name, st.FramesIn, st.FramesOut, st.Slots, st.Counters[spec.CounterTxResend], st.Records})
 		}
@@ -115,6 +119,25 @@ func (r *Report) take(engines ...*rtl) {
 	}
 }
 
+// boards are those of before each reset, and that of now.
+func (r *rtl) boards() []*scoreboard.Scoreboard { return append(slices.Clone(r.past), r.board) }
+
+// stats are those of all boards together.
+func (r *rtl) stats() (sum scoreboard.Stats) {
+	for _, b := range r.boards() {
+		st := b.Stats()
+		sum.FramesIn += st.FramesIn
+		sum.FramesOut += st.FramesOut
+		sum.Slots += st.Slots
+		sum.ComparedBytes += st.ComparedBytes
+		sum.Records += st.Records
+		for i, n := range st.Counters {
+			sum.Counters[i] += n
+		}
+	}
+	return sum
+}
+
 // rates fills in what follows from the times.
 func (r *Report) rates() {
 	if r.WallS > 0 {
@@ -133,6 +156,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	row("RTL engine", "%s, %d bits, seed %d", r.RTLAt, r.DataW, r.Seed)
 	if len(r.Steps) > 1 {
 		row("collectives", "%s", strings.Join(r.Steps, ", "))
+	}
+	if r.Resets > 0 {
+		row("resets", "%d", r.Resets)
 	}
 	if r.Groups > 1 {
 		row("groups", "%d, on the same switches", r.Groups)

@@ -55,6 +55,10 @@ type Options struct {
 	Bytes int    // of each rank's vector; whole elements
 	Seed  uint64 // decides everything random
 
+	// Resets is how often, at times that the seed decides, every RTL engine is reset with traffic under way and
+	// programmed again, and every golden one begins anew (loop.restart).
+	Resets int
+
 	Barriers int // of the collective barrier, one after the other, which has no vectors; 0: 16
 
 	Pacing                                          link.Pacing
@@ -211,6 +215,7 @@ type rtl struct {
 	name    string
 	engine  *server.Engine
 	board   *scoreboard.Scoreboard
+	past    []*scoreboard.Scoreboard // of before each reset
 	tables  *table.Engine
 	capture *recording
 	clock   group.Clock
@@ -265,12 +270,15 @@ func (r *rtl) program(ctx context.Context, o *Options, cfg engine.Config) (err e
 		told.Endpoints = slices.Clone(cfg.Endpoints)
 		o.golden(&told)
 	}
+	if r.board != nil {
+		r.past = append(r.past, r.board)
+	}
 	r.board, err = scoreboard.New(scoreboard.Config{Engine: told, Entries: p.Endpoints,
 		TickClocks: uint64(o.Group.Clock.PerTick), Seed: o.Seed})
 	if err != nil {
 		return err
 	}
-	if o.Capture != "" {
+	if o.Capture != "" && r.capture == nil {
 		if err := os.MkdirAll(filepath.Dir(o.Capture), 0o755); err != nil {
 			return fmt.Errorf("write capture: %w", err)
 		}
@@ -294,6 +302,19 @@ func (r *rtl) program(ctx context.Context, o *Options, cfg engine.Config) (err e
 		return err
 	}
 	r.base, r.before = r.engine.Granted(), *r.last
+	return nil
+}
+
+// reset holds the engine in reset for some clocks and programs it again, while the network stands at a time.
+func (r *rtl) reset(ctx context.Context, o *Options, cfg engine.Config, clocks uint32, now uint64) error {
+	if err := r.engine.Reset(ctx, clocks); err != nil {
+		return err
+	}
+	if err := r.program(ctx, o, cfg); err != nil {
+		return err
+	}
+	r.base -= now
+	r.busyAt = now
 	return nil
 }
 

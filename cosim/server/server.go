@@ -341,6 +341,29 @@ func (e *Engine) Drive(at uint64, port int, frame []byte, macError bool) (uint32
 	return e.frames - 1, nil
 }
 
+// Reset holds the engine in reset for the next `clocks`, at least 1, and lets it run them. What was driven and
+// is not accepted is gone, frames are counted from 0 again, and records of before have all been seen: no grant
+// may be outstanding.
+func (e *Engine) Reset(ctx context.Context, clocks uint32) error {
+	switch {
+	case e.lost != nil:
+		return e.lost
+	case e.outstanding > 0 || e.backlog != nil:
+		return fmt.Errorf("reset near clock %d: got %d grants without a window, want none", e.reached, e.outstanding)
+	case clocks == 0:
+		return errors.New("reset: got 0 clocks, want at least 1")
+	}
+	if err := e.conn.Write(&spec.Reset{Clocks: clocks}); err != nil {
+		return e.fail(err)
+	}
+	e.frames = 0
+	if err := e.Grant(e.granted + uint64(clocks)); err != nil {
+		return err
+	}
+	_, err := e.wait(ctx)
+	return err
+}
+
 // Grant lets the simulator run every clock below `until`.
 func (e *Engine) Grant(until uint64) error {
 	if e.lost != nil {

@@ -119,7 +119,7 @@ func play(t *testing.T, e *server.Engine, frames []frame, quantum uint64) server
 		all.Clock, all.RxBusy, all.TxBusy = w.Clock, w.RxBusy, w.TxBusy
 	}
 	next := 0
-	for until := quantum; len(all.Frames) < len(frames); until += quantum {
+	for until := e.Granted() + quantum; len(all.Frames) < len(frames); until += quantum {
 		for ; next < len(frames) && frames[next].at < until; next++ {
 			f := frames[next]
 			n, err := e.Drive(f.at, f.port, f.bytes, f.error)
@@ -210,6 +210,53 @@ func checkLoopback(t *testing.T, in []frame, got server.Window, beat int) {
 	}
 	require.EqualValues(t, len(in), rx)
 	require.EqualValues(t, len(in), tx)
+}
+
+// A reset in the middle of frames: what was on its way is gone, whole and in part, frames count from 0 again,
+// registers are as after power-up, and traffic of after is not touched by any of it.
+func TestReset(t *testing.T) {
+	e := start(t, server.Options{Binary: loopback(t, 64), Seed: 7, Pacing: link.PacingBurst, BackpressurePPM: 700_000})
+	seen := 0
+	for round := range 5 {
+		for i, f := range traffic(uint64(20+round), 50) {
+			n, err := e.Drive(e.Granted(), f.port, f.bytes, f.error)
+			require.NoError(t, err)
+			require.EqualValues(t, i, n)
+		}
+		require.NoError(t, e.Grant(e.Granted()+uint64(300+77*round)))
+		require.ErrorContains(t, e.Reset(t.Context(), 3), "got 1 grants without a window, want none")
+		w, err := e.Window(t.Context())
+		require.NoError(t, err)
+		seen += len(w.Frames)
+		require.Less(t, len(w.Frames), 50, "all is through before the reset")
+		require.NoError(t, e.Write32(t.Context(), device.RegScratch, 0x5eed))
+		_, err = e.Window(t.Context())
+		require.NoError(t, err)
+		require.ErrorContains(t, e.Reset(t.Context(), 0), "got 0 clocks")
+		before := e.Granted()
+		require.NoError(t, e.Reset(t.Context(), uint32(1+round)))
+		require.Equal(t, before+uint64(1+round), e.Granted())
+		w, err = e.Window(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, w.Frames)
+	}
+	require.Positive(t, seen)
+	in := traffic(11, 100)
+	base := e.Granted()
+	for i := range in {
+		in[i].at += base
+	}
+	got := play(t, e, in, 700)
+	require.Len(t, got.Frames, len(in))
+	got.RxBusy = beatsOf(in, 8) // it counts from the start
+	checkLoopback(t, in, got, 8)
+}
+
+func beatsOf(in []frame, beat int) (n uint64) {
+	for _, f := range in {
+		n += uint64((len(f.bytes) + beat - 1) / beat)
+	}
+	return n
 }
 
 // The same calls give the same run, to the clock; another seed gives another.

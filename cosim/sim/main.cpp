@@ -128,7 +128,6 @@ class Simulation {
   std::unique_ptr<VerilatedContext> context_;
   std::unique_ptr<Vinc_tb> top_;
   std::unique_ptr<Fst> trace_;
-  uint64_t reset_clocks_ = 0;
   Clock::time_point flushed_ = Clock::now();
 };
 
@@ -178,7 +177,7 @@ void Simulation::build() {
   top_->rst = 1;
   top_->handle = reinterpret_cast<uint64_t>(&instance_);
   top_->eval();
-  reset_clocks_ = 8 + (instance_.settings.seed * 0xbf58476d1ce4e5b9ull >> 58);
+  instance_.reset_until = 8 + (instance_.settings.seed * 0xbf58476d1ce4e5b9ull >> 58);
 }
 
 // Opens the trace at the start of its window, closes it at the end.
@@ -203,9 +202,10 @@ void Simulation::trace_clock() {
 void Simulation::step() {
   const bool tracing = !options_.trace.empty();
   if (tracing) trace_clock();
-  if (instance_.clock == reset_clocks_) {
-    top_->rst = 0;
-    context_->assertOn(true);
+  const bool rst = instance_.clock < instance_.reset_until;
+  if (rst != (top_->rst != 0)) {
+    top_->rst = rst;
+    context_->assertOn(!rst);  // see build()
   }
   top_->clk = 1;
   top_->eval();

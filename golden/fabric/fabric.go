@@ -307,6 +307,13 @@ func (f *Fabric) LookAhead(id ID) uint64 {
 	return ahead
 }
 
+// Rouse asks a node again when it wants to wake, after something outside of the fabric has changed it.
+func (f *Fabric) Rouse(id ID) {
+	if n := f.nodes[id]; n.node != nil {
+		n.wake, n.wakes = n.node.NextWake()
+	}
+}
+
 // Next is the time of the next event, false if there is none. Frames to foreign nodes are not events.
 func (f *Fabric) Next() (uint64, bool) {
 	at, ok := uint64(0), false

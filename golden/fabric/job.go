@@ -6,6 +6,7 @@ import (
 	"github.com/epic-inc/epic/golden/expect"
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/host"
+	"github.com/epic-inc/epic/golden/psn"
 	"github.com/epic-inc/epic/golden/spec"
 	"github.com/epic-inc/epic/golden/tree"
 )
@@ -114,21 +115,27 @@ func newGroupJob(g *group.Group, w *Work) (*groupJob, error) {
 
 // Host is the node of host i of the set, which starts at time start.
 func (j *Job) Host(i int, start uint64) (*Host, error) {
+	h, err := NewHost(ScaleOf(j.set.Clock), start)
+	if err != nil {
+		return nil, err
+	}
+	j.Take(h, i, start)
+	return h, nil
+}
+
+// Take gives host i's ranks of this job to a node that had those of another.
+func (j *Job) Take(h *Host, i int, start uint64) {
 	var ranks []*host.Rank
 	members := j.set.Hosts[i].Ranks
 	for _, m := range members {
 		ranks = append(ranks, j.groups[m.Group].ranks[m.Rank])
 	}
-	h, err := NewHost(ScaleOf(j.set.Clock), start, ranks...)
-	if err != nil {
-		return nil, err
-	}
+	h.Restart(start, ranks...)
 	h.Completed = func(_ uint64, k int, c host.Completion) {
 		if c.Recv && j.early == nil {
 			j.early = j.groups[members[k].Group].barrierEarly(members[k].Rank)
 		}
 	}
-	return h, nil
 }
 
 // barrierEarly says whether rank r has passed a Barrier that another has not entered.
@@ -213,6 +220,59 @@ func (j *Job) Collectives(group int) int {
 	return n
 }
 
+// recreated is how far the first PSN of a subgroup that is created again on the same queue pairs lies behind
+// the last that was used: leftovers fall outside every window (protocol.md 2).
+const recreated = 1 << 22
+
+// Again is the job that is left when the engines have lost all they held: every subgroup is created again,
+// with its PSNs moved, and every collective that a rank has not ended is begun anew by all. The results of
+// the others are checked now. The set is that of the new job.
+func (j *Job) Again() (*Job, error) {
+	if err := j.Err(); err != nil {
+		return nil, err
+	}
+	var groups []*group.Group
+	var left []*Work
+	for n, g := range j.groups {
+		ended := j.Collectives(n)
+		for i := range ended {
+			if err := j.check(n, i); err != nil {
+				return nil, err
+			}
+		}
+		var psn0 []psn.PSN
+		for q := range g.ranks[0].QPs() {
+			last := g.ranks[0].NextPSN(q)
+			for _, r := range g.ranks {
+				for _, p := range []psn.PSN{r.NextPSN(q), r.NextRecvPSN(q)} {
+					if psn.Less(last, p) {
+						last = p
+					}
+				}
+			}
+			psn0 = append(psn0, psn.Add(psn.Prev(last), recreated))
+		}
+		moved, err := j.set.Groups[n].Moved(psn0)
+		if err != nil {
+			return nil, err
+		}
+		groups = append(groups, moved)
+		left = append(left, &Work{Steps: g.work.Steps[ended:], Input: g.work.Input[ended:]})
+	}
+	set, err := group.NewSet(groups...)
+	if err != nil {
+		return nil, err
+	}
+	next, err := NewJob(set, left...)
+	if err != nil {
+		return nil, err
+	}
+	return next, nil
+}
+
+// Set is the groups of the job.
+func (j *Job) Set() *group.Set { return j.set }
+
 // Rank is a rank of a group.
 func (j *Job) Rank(group, rank int) *host.Rank { return j.groups[group].ranks[rank] }
 
@@ -245,12 +305,20 @@ func (w *WrongResult) Error() string {
 // Check compares every rank's results with what they must be; a difference is a *WrongResult.
 func (j *Job) Check() error {
 	for n, g := range j.groups {
-		for i, s := range g.work.Steps {
-			for r := range g.ranks {
-				if d := expect.Differs(g.dtype, j.Result(n, r, i), g.want[i][r]); d != "" {
-					return j.of(n, &WrongResult{n, i, r, s, d})
-				}
+		for i := range g.work.Steps {
+			if err := j.check(n, i); err != nil {
+				return err
 			}
+		}
+	}
+	return nil
+}
+
+func (j *Job) check(group, i int) error {
+	g := j.groups[group]
+	for r := range g.ranks {
+		if d := expect.Differs(g.dtype, j.Result(group, r, i), g.want[i][r]); d != "" {
+			return j.of(group, &WrongResult{group, i, r, g.work.Steps[i], d})
 		}
 	}
 	return nil

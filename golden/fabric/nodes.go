@@ -78,6 +78,11 @@ func NewSwitch(e *engine.Engine, s Scale) (*Switch, error) {
 	return &Switch{Engine: e, scale: s, timers: make(alarms, 2*len(e.Config().Endpoints))}, nil
 }
 
+// Restart puts another engine, programmed already, in the place of the one that was there; its timers are gone.
+func (s *Switch) Restart(e *engine.Engine) {
+	s.Engine, s.timers = e, make(alarms, 2*len(e.Config().Endpoints))
+}
+
 // Bind is Node's.
 func (s *Switch) Bind(emit Emit) { s.emit = emit }
 

@@ -2,10 +2,12 @@ package group
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/epic-inc/epic/golden/engine"
 	"github.com/epic-inc/epic/golden/host"
+	"github.com/epic-inc/epic/golden/psn"
 	"github.com/epic-inc/epic/golden/tree"
 )
 
@@ -273,6 +275,26 @@ func (s *Set) checkSwitch(name string) error {
 		return fmt.Errorf("switch %s: %s", name, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	return nil
+}
+
+// Moved is the group with another first PSN for each subgroup, in the order of SubgroupList: what it is after
+// its subgroups have been created again on the same queue pairs (protocol.md 2).
+func (g *Group) Moved(psn0 []psn.PSN) (*Group, error) {
+	subgroups := g.SubgroupList()
+	if len(psn0) != len(subgroups) {
+		return nil, fmt.Errorf("move PSNs: got %d, want %d, one for each subgroup", len(psn0), len(subgroups))
+	}
+	c := *g
+	c.Switches = slices.Clone(g.Switches)
+	for s := range c.Switches {
+		pipes := slices.Clone(c.Switches[s].Pipes)
+		for p := range pipes {
+			n := slices.IndexFunc(subgroups, func(sub Subgroup) bool { return sub.Name == pipes[p].Subgroup })
+			pipes[p].PSN0 = uint32(psn0[n])
+		}
+		c.Switches[s].Pipes = pipes
+	}
+	return &c, nil
 }
 
 // RankConfig makes the rank of a member with a queue pair for each subgroup, in the order of SubgroupList;

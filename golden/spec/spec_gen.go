@@ -12,7 +12,7 @@ const Version = 1
 
 // SpecHash tells whether two ends of a link were generated from the same spec. It covers names, values and
 // order, not the documentation.
-const SpecHash uint32 = 0x25668cfc
+const SpecHash uint32 = 0x976e92db
 
 // RoCEUDPPort: UDP destination port that alone makes a frame RoCEv2 (IBTA A17).
 const RoCEUDPPort = 0x12b7
@@ -2118,6 +2118,7 @@ const (
 	MessageRegRsp   MessageID = 10 // answer to an earlier request
 	MessageReached  MessageID = 11 // everything before `clock` has been sent; clocks so far with a beat taken on s_axis_rx, on m_axis_tx, on either
 	MessageFault    MessageID = 12 // assertion or internal error text, sim ends
+	MessageReset    MessageID = 13 // rst is high in the next `clocks`; frames not accepted, parts of frames and accesses are gone, frames count from 0 again
 )
 
 // String is the name in inc.yaml.
@@ -2147,6 +2148,8 @@ func (id MessageID) String() string {
 		return "reached"
 	case MessageFault:
 		return "fault"
+	case MessageReset:
+		return "reset"
 	}
 	return fmt.Sprintf("message(%d)", uint32(id))
 }
@@ -2178,6 +2181,8 @@ func NewMessage(id MessageID) Message {
 		return &Reached{}
 	case MessageFault:
 		return &Fault{}
+	case MessageReset:
+		return &Reset{}
 	}
 	return nil
 }
@@ -2565,5 +2570,28 @@ func (m *Fault) DecodeBody(b []byte) error {
 		return err
 	}
 	m.Bytes = b[0:]
+	return nil
+}
+
+// Reset is a message from the server to the sim: rst is high in the next `clocks`; frames not accepted, parts of frames and accesses are gone, frames count from 0 again.
+type Reset struct {
+	Clocks uint32
+}
+
+// MessageID is MessageReset.
+func (*Reset) MessageID() MessageID { return MessageReset }
+
+// AppendBody appends the message without its length and type.
+func (m *Reset) AppendBody(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, m.Clocks)
+	return b
+}
+
+// DecodeBody reads the message without its length and type.
+func (m *Reset) DecodeBody(b []byte) error {
+	if err := bodyLength(MessageReset, len(b), 4, false); err != nil {
+		return err
+	}
+	m.Clocks = binary.LittleEndian.Uint32(b[0:])
 	return nil
 }
