@@ -296,7 +296,7 @@ func TestMessages(t *testing.T) {
 			}
 		})
 	}
-	assert.Equal(t, 12, n)
+	assert.Equal(t, 13, n)
 	for _, tt := range []struct {
 		b    []byte
 		want string
