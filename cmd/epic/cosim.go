@@ -76,6 +76,7 @@ the run to the byte.`,
 	f.IntVar(&s.options.Bytes, "bytes", 64<<10, "bytes of each rank's vector for each collective, whole elements")
 	f.IntVar(&groups, "groups", 1, "groups of this shape that share the switches and run at once")
 	f.IntVar(&s.options.Barriers, "barriers", 0, "Barriers one after the other, 16 if absent; of --collective barrier alone")
+	f.Uint64Var(&s.options.Skew, "skew", 0, "clocks by which ranks may begin later than the first")
 	f.IntVar(&s.options.Resets, "resets", 0, "times that all engines are reset with traffic under way; what not all ranks have ended is begun anew")
 	f.StringArrayVar(&s.inputs, "input", nil, "file with the vector of a rank; once for each rank, in their order, instead of --bytes")
 	s.add(c, "group.yaml to run instead of a generated group; more of them share its switches")

@@ -131,6 +131,7 @@ const (
 	caseSlots   = 8
 	casePackets = 20 // of a vector; 5 of a share
 	caseBarrier = 8  // Barriers one after the other
+	caseSkew    = 5000
 	casePSN0    = 0xfffffd
 )
 
@@ -159,6 +160,6 @@ func (c Case) Options(seed uint64) (run.Options, error) {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d %s", seed, c.Key())
 	size := expect.Element(c.DType)
-	return run.Options{Group: g, Steps: steps, RTLAt: run.AllSwitches, DataW: c.DataW, Bytes: casePackets*c.MTU - size, Seed: h.Sum64() >> 32,
+	return run.Options{Group: g, Steps: steps, RTLAt: run.AllSwitches, DataW: c.DataW, Bytes: casePackets*c.MTU - size, Seed: h.Sum64() >> 32, Skew: caseSkew,
 		Pacing: link.PacingBurst, IdlePPM: 100_000, BackpressurePPM: 200_000, BypassBackpressurePPM: 200_000}, nil
 }

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 
 	"github.com/epic-inc/epic/golden/expect"
 	"github.com/epic-inc/epic/golden/fabric"
 	"github.com/epic-inc/epic/golden/group"
+	"github.com/epic-inc/epic/golden/host"
 	"github.com/epic-inc/epic/golden/tree"
 )
 
@@ -22,6 +24,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 }
 
 const defaultBarriers = 16
+
+// maxSkew is so much that no run waits for it.
+const maxSkew = 1 << 32
 
 // checkRun checks what Run alone looks at, and fills in what the groups do.
 func checkRun(o *Options) error {
@@ -43,8 +48,14 @@ func checkRun(o *Options) error {
 	if err := carries(o.Group, &o.Steps, o.Barriers); err != nil {
 		return err
 	}
+	if err := checkSkew(o.Group, o.Skew); err != nil {
+		return err
+	}
 	ranks := len(o.Group.Ranks)
 	for i := range o.Beside {
+		if err := checkSkew(o.Beside[i].Group, o.Skew); err != nil {
+			return fmt.Errorf("group %d: %w", i+1, err)
+		}
 		if err := carries(o.Beside[i].Group, &o.Beside[i].Steps, 0); err != nil {
 			return fmt.Errorf("group %d: %w", i+1, err)
 		}
@@ -74,6 +85,23 @@ func checkRun(o *Options) error {
 			of += fmt.Sprintf(" and %d collectives", len(o.Steps))
 		}
 		return fmt.Errorf("bytes: got %d, want a multiple of %d in %d..%d (%d MiB in all, for %s)", o.Bytes, size, size, limit, maxRunBytes>>20, of)
+	}
+	return nil
+}
+
+// checkSkew refuses what ranks of Mode-II cannot wait for: they send again 7 times, and so give up after 8
+// timeouts (protocol.md 5).
+func checkSkew(g *group.Group, skew uint64) error {
+	if skew > maxSkew {
+		return fmt.Errorf("skew: got %d clocks, want at most %d", skew, maxSkew)
+	}
+	wait := 8 * fabric.ScaleOf(g.Clock).Of(host.AckTimeout(g.Host.TimeoutCode))
+	for _, sw := range g.Switches {
+		for _, p := range sw.Pipes {
+			if g.ModeOf(&p) == 2 && skew >= wait {
+				return fmt.Errorf("skew: got %d clocks, want less than %d in mode 2: 8 timeouts of code %d", skew, wait, g.Host.TimeoutCode)
+			}
+		}
 	}
 	return nil
 }
@@ -149,8 +177,9 @@ func runRecorded(ctx context.Context, o *Options, rep *Report, record io.Writer)
 		}
 	}
 	hosts := make([]*fabric.Host, len(o.set.Hosts))
+	rng := rand.New(rand.NewPCG(o.Seed, 0x736b6577))
 	n, golden, err := newNetwork(o, func(i int) (_ fabric.Node, err error) {
-		hosts[i], err = job.Host(i, 0)
+		hosts[i], err = job.Host(i, rng.Uint64N(o.Skew+1))
 		return hosts[i], err
 	})
 	if err != nil {

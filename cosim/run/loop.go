@@ -9,6 +9,7 @@ import (
 
 	"github.com/epic-inc/epic/golden/fabric"
 	"github.com/epic-inc/epic/golden/group"
+	"github.com/epic-inc/epic/golden/host"
 	"github.com/epic-inc/epic/golden/spec"
 )
 
@@ -49,8 +50,8 @@ func newLoop(o *Options, engines []*rtl, n *fabric.Network, rep *Report) *loop {
 	for _, g := range o.set.Groups {
 		tick := uint64(g.Clock.PerTick)
 		engineWait := uint64(g.Timers.TimeoutTicks) << g.Timers.BackoffMax * tick
-		hostWait := fabric.ScaleOf(g.Clock).Of(time.Duration(4096)*time.Nanosecond<<g.Host.TimeoutCode) * uint64(g.Host.RetryCnt+1)
-		l.idleMost = max(l.idleMost, 2*max(engineWait, hostWait)+100_000)
+		hostWait := fabric.ScaleOf(g.Clock).Of(host.AckTimeout(g.Host.TimeoutCode)) * uint64(g.Host.RetryCnt+1)
+		l.idleMost = max(l.idleMost, 2*max(engineWait, hostWait)+100_000+o.Skew)
 	}
 	return l
 }

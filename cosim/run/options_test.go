@@ -65,3 +65,16 @@ func TestRTLAt(t *testing.T) {
 	require.Equal(t, []string{"x/a-root.fst", "x/a-leaf0.fst", "x/a-leaf1.fst"}, o.files("x/a.fst"))
 	require.Empty(t, o.files(""))
 }
+
+func TestSkew(t *testing.T) {
+	o := Options{Group: generated(t, "allreduce"), Bytes: 64, Skew: 1 << 30}
+	require.NoError(t, checkRun(&o))
+	g := *o.Group
+	g.Mode = 2 // 8 timeouts of 16.8 ms are 33.6 million clocks
+	o = Options{Group: &g, Bytes: 64, Skew: 33_000_000}
+	require.NoError(t, checkRun(&o))
+	o.Skew = 34_000_000
+	require.ErrorContains(t, checkRun(&o), "skew: got 34000000 clocks, want less than 335544")
+	o.Skew = 1 << 40
+	require.ErrorContains(t, checkRun(&o), "want at most 4294967296")
+}

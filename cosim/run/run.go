@@ -59,6 +59,9 @@ type Options struct {
 	// programmed again, and every golden one begins anew (loop.restart).
 	Resets int
 
+	// Skew is, in clocks, how much later than the first a rank may begin; the seed decides when each does.
+	Skew uint64
+
 	Barriers int // of the collective barrier, one after the other, which has no vectors; 0: 16
 
 	Pacing                                          link.Pacing

@@ -11,6 +11,9 @@ import (
 // ackTimeoutUnit is the unit of the local ACK timeout (IBTA 9.9.2.1.1.1).
 const ackTimeoutUnit = 4096 * time.Nanosecond
 
+// AckTimeout is how long a NIC waits for an ACK with a timeout code, 1..31.
+func AckTimeout(code int) time.Duration { return ackTimeoutUnit << code }
+
 // rnrTick is the unit of the RNR timer codes (IBTA table 45).
 const rnrTick = spec.TickNs * time.Nanosecond
 
@@ -244,7 +247,7 @@ func (q *QP) failSend(s Status) {
 func (q *QP) startTimer() {
 	if q.cfg.Timeout > 0 {
 		q.req.timerRuns = true
-		q.arm(Retransmit, ackTimeoutUnit<<q.cfg.Timeout)
+		q.arm(Retransmit, AckTimeout(q.cfg.Timeout))
 	}
 }
 
