@@ -180,6 +180,8 @@ func shapeFlags(f *pflag.FlagSet, o *group.Options) {
 	f.IntVar(&o.RootRank, "root-rank", o.RootRank, "root of a reduce or broadcast that is not in a list")
 	f.Var(&named[spec.Op]{&o.Op, spec.ParseOp, words[spec.Op]()}, "op", "how elements are reduced: "+strings.Join(words[spec.Op](), ", "))
 	f.Var(&named[spec.DType]{&o.DType, spec.ParseDType, words[spec.DType]()}, "dtype", "type of the elements: "+strings.Join(words[spec.DType](), ", "))
+	f.BoolVar(&o.Unpinned, "unpinned", o.Unpinned, "control signals open the collectives and say op and dtype")
+	f.BoolVar(&o.Reproducible, "reproducible", o.Reproducible, "reduce in the order of endpoints, whatever the order of arrival")
 	f.IntVar(&o.Mode, "mode", o.Mode, "protocol mode, 1 to 3")
 	f.IntVar(&o.MTU, "mtu", o.MTU, "payload bytes of a full packet: 256, 512, 1024, 2048 or 4096")
 	f.Uint64Var(&o.PSN0, "psn0", o.PSN0, "first PSN, 24 bits")

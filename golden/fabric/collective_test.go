@@ -123,6 +123,21 @@ func TestTypes(t *testing.T) {
 	}
 }
 
+// Collectives that control signals open, and slots that keep every contribution, in both modes.
+func TestSignals(t *testing.T) {
+	for i, shapeName := range group.TreeShapes() {
+		for _, mode := range []int{2, 3} {
+			for _, kind := range [][2]bool{{true, false}, {false, true}, {true, true}} {
+				o := group.DefaultOptions()
+				shape(&o)
+				o.Mode, o.Tree, o.Ranks, o.Unpinned, o.Reproducible, o.DType = mode, shapeName, 5, kind[0], kind[1], spec.DTypeFloat32
+				o.Collective = "allreduce,reduce:2,barrier,broadcast:1,reducescatter,allgather,barrier,barrier,reduce:2,allreduce"
+				play(t, uint64(i+10*mode), 5000, o)
+			}
+		}
+	}
+}
+
 // Groups that share every switch and host, each with collectives, MTU and first PSN of its own.
 func TestGroupsShare(t *testing.T) {
 	for n := 2; n <= 4; n++ {

@@ -86,8 +86,12 @@ func newGroupJob(g *group.Group, w *Work) (*groupJob, error) {
 		}
 		j.want = append(j.want, want)
 	}
+	unpinned, flags, err := g.Control()
+	if err != nil {
+		return nil, err
+	}
 	for r := range g.Ranks {
-		p := host.Program{Rank: r, Ranks: len(g.Ranks), Steps: w.Steps, Op: op, DType: dtype, QP: g.SubgroupOf}
+		p := host.Program{Rank: r, Ranks: len(g.Ranks), Steps: w.Steps, Op: op, DType: dtype, QP: g.SubgroupOf, Unpinned: unpinned, Flags: flags}
 		for i := range w.Steps {
 			var v []byte
 			if w.Input[i] != nil {

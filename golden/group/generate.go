@@ -47,6 +47,8 @@ type Options struct {
 	Slots          int        // slots: N, a power of two
 	Op             spec.Op    // op
 	DType          spec.DType // dtype
+	Unpinned       bool       // unpinned: control signals open the collectives
+	Reproducible   bool       // reproducible: reduce in the order of endpoints
 	Loss           float64    // loss: of every link, 0..1
 	Dup            float64    // dup
 	Reorder        float64    // reorder
@@ -335,7 +337,8 @@ func (o Options) subgroup(g *Group, t *tree.Tree, place *placing, step tree.Step
 				continue
 			}
 			base := place.switches[s].blocks
-			pipe := Pipe{Name: prefix + p.Role.String(), Subgroup: name, Slots: o.Slots, PSN0: uint32(o.PSN0), Op: o.Op, DType: o.DType, BaseBlock: &base}
+			pipe := Pipe{Name: prefix + p.Role.String(), Subgroup: name, Slots: o.Slots, PSN0: uint32(o.PSN0), Op: o.Op, DType: o.DType,
+				Unpinned: o.Unpinned, Reproducible: o.Reproducible && (o.Unpinned || len(p.Ins) > 1), BaseBlock: &base}
 			for _, n := range p.Ins {
 				pipe.Ins = append(pipe.Ins, prefix+endpointName(t, n))
 			}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
 	"github.com/epic-inc/epic/golden/tree"
 )
@@ -306,6 +307,23 @@ func (g *Group) Arithmetic() (op spec.Op, dtype spec.DType, err error) {
 		}
 	}
 	return op, dtype, nil
+}
+
+// Control says whether the pipes wait for control signals, and with what flags; an error if they differ.
+func (g *Group) Control() (unpinned bool, flags uint8, err error) {
+	first := g.Switches[0].Pipes[0]
+	for _, sw := range g.Switches {
+		for _, p := range sw.Pipes {
+			if p.Unpinned != first.Unpinned || p.Unpinned && p.Reproducible != first.Reproducible {
+				return false, 0, fmt.Errorf("switch %s: pipe %s: got unpinned %v, reproducible %v, want %v and %v as pipe %s of switch %s: one signal opens them all",
+					sw.Name, p.Name, p.Unpinned, p.Reproducible, first.Unpinned, first.Reproducible, first.Name, g.Switches[0].Name)
+			}
+		}
+	}
+	if first.Unpinned && first.Reproducible {
+		flags = roce.ControlReproducible
+	}
+	return first.Unpinned, flags, nil
 }
 
 // ModeOf is the protocol mode of a pipe.

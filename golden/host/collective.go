@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/epic-inc/epic/golden/reduce"
+	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
 	"github.com/epic-inc/epic/golden/tree"
 )
@@ -15,6 +16,9 @@ type Program struct {
 	Input       [][]byte // the rank's vector for each collective; a Barrier has none
 	Op          spec.Op
 	DType       spec.DType
+	// Unpinned says that each collective is opened by a control signal (protocol.md 10), with these flags.
+	Unpinned bool
+	Flags    uint8
 	// QP is the queue pair of the subgroup for AllReduce, Barrier, a Reduce or a Broadcast.
 	QP func(tree.Step) (int, error)
 }
@@ -40,6 +44,7 @@ func (p *Program) Plan() (ops []Op, first []int, err error) {
 	if len(p.Input) != len(p.Steps) {
 		return nil, nil, fmt.Errorf("program of rank %d: got %d vectors for %d collectives", p.Rank, len(p.Input), len(p.Steps))
 	}
+	sequence := map[int]uint64{} // of each queue pair's next collective
 	for i, s := range p.Steps {
 		first = append(first, len(ops))
 		v := p.Input[i]
@@ -70,6 +75,15 @@ func (p *Program) Plan() (ops []Op, first []int, err error) {
 					op.Recv = len(v)
 				}
 			}
+			if p.Unpinned {
+				signal := p.signal(s, op, len(v), sequence[op.QP])
+				signal.Pipelined = pipelined
+				sequence[op.QP]++
+				ops = append(ops, signal)
+				if op.Pipelined = false; s.Collective == tree.Barrier {
+					return // the signal's own result is the Barrier
+				}
+			}
 			ops = append(ops, op)
 		}
 		switch s.Collective {
@@ -92,12 +106,29 @@ func (p *Program) Plan() (ops []Op, first []int, err error) {
 	return ops, append(first, len(ops)), nil
 }
 
+// signal is the step of the control signal before another step.
+func (p *Program) signal(s tree.Step, data Op, bytes int, sequence uint64) Op {
+	c := roce.Control{Type: spec.CollType(s.Collective), Op: p.Op, DType: p.DType, Flags: p.Flags, Root: uint16(s.Root), Bytes: uint64(bytes), Sequence: sequence}
+	imm, payload := c.Imm(), c.Payload()
+	op := Op{QP: data.QP, Barrier: data.Barrier, Imm: &imm, Want: payload}
+	if len(data.Send) > 0 || data.Barrier {
+		op.Send = payload
+	}
+	if data.Recv > 0 || data.Barrier {
+		op.Recv = len(payload)
+	}
+	return op
+}
+
 // Result is what the rank has of collective i of the program that r ran: a vector as long as its input
 // after AllReduce, Broadcast and AllGather, and after Reduce at the root; its part after ReduceScatter;
 // nil where it gets nothing.
 func (p *Program) Result(r *Rank, first []int, i int) []byte {
 	v, s := p.Input[i], p.Steps[i]
-	from := first[i]
+	from, each := first[i], 1
+	if p.Unpinned { // each step has its signal before it
+		from, each = from+1, 2
+	}
 	switch s.Collective {
 	case tree.AllReduce:
 		return r.Result(from)
@@ -124,7 +155,7 @@ func (p *Program) Result(r *Rank, first []int, i int) []byte {
 			case s.Collective == tree.AllGather, k == p.Rank:
 				whole = append(whole, r.Result(at)...)
 			}
-			at++
+			at += each
 		}
 		return whole
 	}

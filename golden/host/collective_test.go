@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/epic-inc/epic/golden/psn"
+	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
 	"github.com/epic-inc/epic/golden/tree"
 )
@@ -51,6 +52,51 @@ func TestPlan(t *testing.T) {
 	p.Input = p.Input[:1]
 	_, _, err = p.Plan()
 	require.ErrorContains(t, err, "got 1 vectors for 2 collectives")
+}
+
+// A control signal goes before each step, numbered in its subgroup; a Barrier is its own.
+func TestPlanSignals(t *testing.T) {
+	v := make([]byte, 8)
+	p := Program{Rank: 0, Ranks: 2, Steps: steps(t, "allreduce,barrier,reduce:0"), Input: [][]byte{v, nil, v}, Unpinned: true, Flags: 1, Op: spec.OpMax,
+		DType: spec.DTypeInt64, QP: func(s tree.Step) (int, error) { return int(s.Collective % 3), nil }}
+	ops, first, err := p.Plan()
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 2, 3, 5}, first)
+	imm := func(v uint32) *uint32 { return &v }
+	size := []byte{0, 0, 0, 0, 0, 0, 0, 8}
+	numbered := func(bytes []byte, n byte) []byte { return append(append([]byte{}, bytes...), 0, 0, 0, 0, 0, 0, 0, n) }
+	allreduce, barrier, reduce := numbered(size, 0), numbered(make([]byte, 8), 1), numbered(size, 0)
+	require.Equal(t, []Op{
+		{Imm: imm(0x02210000), Send: allreduce, Recv: 16, Want: allreduce},
+		{Send: v, Recv: 8, Op: spec.OpMax, DType: spec.DTypeInt64},
+		{Imm: imm(0x32210000), Barrier: true, Send: barrier, Recv: 16, Want: barrier},
+		{QP: 1, Imm: imm(0x12210000), Recv: 16, Want: reduce},
+		{QP: 1, Recv: 8, Own: v, Op: spec.OpMax, DType: spec.DTypeInt64},
+	}, ops)
+}
+
+// A signal that comes back otherwise than the rank's own is an error.
+func TestWrongSignal(t *testing.T) {
+	imm, other := uint32(0x02210000), uint32(0x02210001)
+	for want, pkt := range map[string]func(*roce.Packet){
+		"":                               func(p *roce.Packet) { p.Imm = imm },
+		"immediate 0x02210001, want 0x0": func(p *roce.Packet) { p.Imm = other },
+		"immediate false, want true":     func(p *roce.Packet) { p.Opcode = spec.OpcodeSendOnly },
+		"got 09000000, want 01000000":    func(p *roce.Packet) { p.Imm, p.Payload[0] = imm, 9 },
+	} {
+		r, err := NewRank(RankConfig{QPs: qps(), Ops: []Op{{Recv: 4, Imm: &imm, Want: []byte{1, 0, 0, 0}}}, MessagePackets: 2, WindowPackets: 2})
+		require.NoError(t, err)
+		r.Start()
+		p := toHost(spec.OpcodeSendOnlyImm, r.NextRecvPSN(0))
+		p.Payload = []byte{1, 0, 0, 0}
+		pkt(p)
+		r.Run(Event{Kind: Deliver, Packet: p})
+		if want == "" {
+			require.NoError(t, r.Err())
+			continue
+		}
+		require.ErrorContains(t, r.Err(), want)
+	}
 }
 
 // Of pipelined steps two are under way at most; of others, one.

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/epic-inc/epic/golden/psn"
@@ -14,7 +15,10 @@ type Op struct {
 	QP      int    // index in RankConfig.QPs
 	Send    []byte // not copied; empty: it sends nothing
 	Recv    int    // bytes that come; 0: nothing does
-	Barrier bool   // in place of both: a message without payload goes out, and one comes
+	Barrier bool   // one message goes out and one comes, without payload if there is none to send and to receive
+
+	Imm  *uint32 // goes with the message, and must come with the one received; of a step of one message
+	Want []byte  // what must come, if that is known
 
 	// Own is the root's part of a Reduce, as long as Recv: it is reduced into what came, last.
 	Own   []byte
@@ -98,19 +102,21 @@ func NewRank(cfg RankConfig) (*Rank, error) {
 		return nil, fmt.Errorf("rank %v: got M %d, MW %d; want 1 <= M <= MW", r, cfg.MessagePackets, cfg.WindowPackets)
 	}
 	for i, op := range cfg.Ops {
-		if err := op.check(len(cfg.QPs)); err != nil {
+		if err := op.check(len(cfg.QPs), cfg.QPs[0].MTU); err != nil {
 			return nil, fmt.Errorf("rank %v: step %d: %w", r, i, err)
 		}
 	}
 	return r, nil
 }
 
-func (op Op) check(qps int) error {
+func (op Op) check(qps, mtu int) error {
 	switch {
 	case op.QP < 0 || op.QP >= qps:
 		return fmt.Errorf("got queue pair %d, want 0..%d", op.QP, qps-1)
-	case op.Recv < 0 || op.Barrier && (len(op.Send) > 0 || op.Recv > 0):
+	case op.Recv < 0 || op.Barrier && op.Imm == nil && (len(op.Send) > 0 || op.Recv > 0):
 		return fmt.Errorf("got Barrier %v, %d bytes to send and %d to receive; want a Barrier or bytes", op.Barrier, len(op.Send), op.Recv)
+	case op.Imm != nil && max(len(op.Send), op.Recv) > mtu:
+		return fmt.Errorf("got an immediate with %d bytes to send and %d to receive, want one packet, %d", len(op.Send), op.Recv, mtu)
 	case op.Own != nil && len(op.Own) != op.Recv:
 		return fmt.Errorf("its own part has %d bytes, want %d as it receives", len(op.Own), op.Recv)
 	}
@@ -185,7 +191,7 @@ func (r *Rank) completed(c *channel, done Completion) {
 			r.fail(fmt.Errorf("%s %d of QPN %#06x completed with status %d", what, done.ID, c.cfg.QPN, done.Status))
 		}
 	case done.Recv:
-		r.received(c, done.Payload)
+		r.received(c, done)
 	default:
 		f := c.inFlight[0]
 		c.inFlight = c.inFlight[1:]
@@ -194,10 +200,18 @@ func (r *Rank) completed(c *channel, done Completion) {
 	}
 }
 
-func (r *Rank) received(c *channel, payload []byte) {
-	want := c.expecting[0]
+func (r *Rank) received(c *channel, done Completion) {
+	want, payload := c.expecting[0], done.Payload
 	c.expecting = c.expecting[1:]
 	op, st := &r.cfg.Ops[want.op], &r.ops[want.op]
+	switch {
+	case (done.Imm == nil) != (op.Imm == nil):
+		r.fail(fmt.Errorf("step %d: a message came with immediate %v, want %v", want.op, done.Imm != nil, op.Imm != nil))
+	case op.Imm != nil && *done.Imm != *op.Imm:
+		r.fail(fmt.Errorf("step %d: a message came with immediate %#08x, want %#08x", want.op, *done.Imm, *op.Imm))
+	case op.Want != nil && !bytes.Equal(payload, op.Want):
+		r.fail(fmt.Errorf("step %d: got %x, want %x", want.op, payload, op.Want))
+	}
 	if len(payload) != want.size {
 		r.fail(fmt.Errorf("step %d: a message came with %d bytes, want %d", want.op, len(payload), want.size))
 	}
@@ -278,13 +292,14 @@ func (r *Rank) send(i int) {
 		c.packets += packets
 		st.packets += packets
 		c.inFlight = append(c.inFlight, flight{i, packets})
-		r.do(c, Event{Kind: PostSend, Message: Message{ID: c.nextID, Payload: m}})
+		r.do(c, Event{Kind: PostSend, Message: Message{ID: c.nextID, Payload: m, Imm: op.Imm}})
 	}
 	if op.Barrier {
 		if !st.begun && c.packets < r.cfg.WindowPackets {
 			st.begun = true
+			st.sent = len(op.Send)
 			r.entered++
-			post(nil, 1)
+			post(op.Send, 1)
 		}
 		return
 	}
