@@ -2,11 +2,13 @@ package run
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 
 	"github.com/epic-inc/epic/driver/table"
 	"github.com/epic-inc/epic/golden/engine"
+	"github.com/epic-inc/epic/golden/expect"
 	"github.com/epic-inc/epic/golden/psn"
 	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
@@ -457,19 +459,19 @@ func (a *adversary) sequence(i int) psn.PSN {
 // data is the contribution of an endpoint at a psn. All contributions of a psn agree in what must agree.
 func (a *adversary) data(i int, p psn.PSN) *roce.Packet {
 	pkt := a.header(i)
-	mtu := 256
+	mtu, dtype := 256, spec.DTypeInt32
 	if pipe := a.cfg.Endpoints[i].InPipe; pipe != engine.None {
-		mtu = a.cfg.Pipes[pipe].MTU
+		mtu, dtype = a.cfg.Pipes[pipe].MTU, a.cfg.Pipes[pipe].DType
 	}
 	kind := rand.New(rand.NewPCG(uint64(p), a.life))
 	pkt.Opcode = []spec.Opcode{spec.OpcodeSendFirst, spec.OpcodeSendMiddle, spec.OpcodeSendLast, spec.OpcodeSendLastImm,
 		spec.OpcodeSendOnly, spec.OpcodeSendOnlyImm}[kind.IntN(6)]
-	size := mtu
+	size, unit := mtu, expect.Element(dtype)
 	switch pkt.Opcode {
 	case spec.OpcodeSendLast, spec.OpcodeSendLastImm:
-		size = 4 * (1 + kind.IntN(mtu/4))
+		size = unit * (1 + kind.IntN(mtu/unit))
 	case spec.OpcodeSendOnly, spec.OpcodeSendOnlyImm:
-		size = 4 * kind.IntN(1+mtu/4)
+		size = unit * kind.IntN(1+mtu/unit)
 	}
 	if pkt.HasImm() {
 		pkt.Imm = kind.Uint32()
@@ -484,6 +486,7 @@ func (a *adversary) data(i int, p psn.PSN) *roce.Packet {
 	for n := range pkt.Payload {
 		pkt.Payload[n] = byte(a.rng.Uint32())
 	}
+	nearby(a.rng, dtype, pkt.Payload)
 	return pkt
 }
 
@@ -523,6 +526,35 @@ func (a *adversary) control(pkt *roce.Packet, pipe *engine.Pipe, kind *rand.Rand
 	pkt.Opcode, pkt.Imm, pkt.Payload = spec.OpcodeSendOnlyImm, signal.Imm(), signal.Payload()
 	if a.rng.IntN(64) == 0 {
 		pkt.Payload = pkt.Payload[:12]
+	}
+}
+
+// nearby gives most floats of a payload one of few exponents, some at the ends of the range: of random bits the larger
+// of two elements mostly is the sum. NaNs and infinities are among them. Integers stay as they are.
+func nearby(r *rand.Rand, dtype spec.DType, payload []byte) {
+	var fraction, top uint16 // bits of the element's upper 16, and the largest exponent
+	switch dtype {
+	case spec.DTypeFloat32, spec.DTypeBfloat16:
+		fraction, top = 7, 255
+	case spec.DTypeFloat16:
+		fraction, top = 10, 31
+	default:
+		return
+	}
+	for at := expect.Element(dtype); at <= len(payload); at += expect.Element(dtype) {
+		high := payload[at-2 : at]
+		e := uint16(r.UintN(4))
+		switch r.IntN(8) {
+		case 0, 1: // subnormals among them
+		case 2:
+			e = top - e
+		case 3:
+			continue
+		default:
+			e += top / 2
+		}
+		x := binary.LittleEndian.Uint16(high)
+		binary.LittleEndian.PutUint16(high, x&^(top<<fraction)|e<<fraction)
 	}
 }
 

@@ -2,10 +2,13 @@
 inc_advance.sv
 inc_aggregate_data.sv
 inc_alu.sv
+inc_alu_int.sv
 inc_check_duplicate.sv
 inc_control.sv
 inc_core.sv
 inc_forward.sv
+inc_fp_add.sv
+inc_fp_lzc.sv
 inc_lookup_table.sv
 inc_minimum_ack.sv
 inc_out_walk.sv

@@ -198,7 +198,8 @@ module inc_core #(
     .keep_pipe_index(keep_cfg_pipe), .keep_pipe_cfg(keep_cfg));
 
   // ------------------------------------------------------------------ pipes
-  wire                  agg_valid, agg_start, agg_bank;
+  wire                  agg_valid, agg_start, agg_bank, agg_last, agg_float_busy;
+  wire [3:0]            agg_dtype, agg_op;
   wire [ADDR_W-1:0]     agg_addr;
   wire [DATA_W-1:0]     agg_data;
   wire                  ack_soon, ack_valid, ack_mode2, ack_leaf, ack3_done, ack_done;
@@ -269,7 +270,8 @@ module inc_core #(
     .byp_head_valid(byp_head_valid), .byp_head_fits(byp_head_fits),
     .byp_dec_valid(byp_dec_valid), .byp_dec_bypass(byp_dec_bypass),
     .agg_valid(agg_valid), .agg_start(agg_start), .agg_bank(agg_bank), .agg_addr(agg_addr),
-    .agg_data(agg_data),
+    .agg_data(agg_data), .agg_dtype(agg_dtype), .agg_op(agg_op), .agg_last(agg_last),
+    .agg_float_busy(agg_float_busy),
     .ack_soon(ack_soon), .ack_valid(ack_valid), .ack_mode2(ack_mode2), .ack_ep(ack_ep),
     .ack_pipe(ack_pipe), .ack_psn(ack_psn), .ack_syndrome(ack_syndrome), .ack_msn(ack_msn),
     .ack_rule(ack_rule), .ack_leaf(ack_leaf), .ack_frame(ack_frame), .ack_done(ack_done),
@@ -437,10 +439,18 @@ module inc_core #(
     .m_pay_valid(m_pay_valid), .m_pay_ready(m_pay_ready), .m_pay_data(m_pay_data),
     .m_pay_last(m_pay_last));
 
+  // For a path that cuts through: the sums as they are written.
+  wire                 sum_valid, sum_bank, sum_last;
+  wire [ADDR_W-1:0]    sum_addr;
+  wire [DATA_W-1:0]    sum_data;
+  wire [DATA_W/32-1:0] sum_diff;
   inc_aggregate_data #(.DATA_W(DATA_W), .DEPTH(BEATS), .FLOAT(FLOAT)) u_aggregate (
     .clk(clk), .rst(rst),
-    .s_valid(agg_valid), .s_start(agg_start), .s_bank(agg_bank), .s_addr(agg_addr),
-    .s_data(agg_data),
+    .s_valid(agg_valid), .s_dtype(agg_dtype), .s_op(agg_op), .s_start(agg_start),
+    .s_compare(1'b0), .s_bank(agg_bank), .s_addr(agg_addr), .s_data(agg_data), .s_last(agg_last),
+    .float_busy(agg_float_busy),
+    .m_sum_valid(sum_valid), .m_sum_bank(sum_bank), .m_sum_addr(sum_addr),
+    .m_sum_data(sum_data), .m_sum_last(sum_last), .m_sum_diff(sum_diff),
     .tx_valid(tx_valid), .tx_ready(tx_ready), .tx_bank(tx_bank), .tx_addr(tx_addr),
     .tx_rd_valid(tx_rd_valid), .tx_rd_data(tx_rd_data));
 
@@ -452,7 +462,8 @@ module inc_core #(
 
   wire unused_ok = &{1'b0, t_out, t_index_q, ret_rx_valid, ret_rx_rec, ret_tx_valid,
                      ret_tx_rec, ret_fw_valid, ret_fw_rec, ret_ack2_valid, ret_ack2_rec, ack_soon,
-                     ack_leaf, ack_msn, ack_rule};
+                     ack_leaf, ack_msn, ack_rule, sum_valid, sum_bank, sum_addr, sum_data,
+                     sum_last, sum_diff};
 
 endmodule
 

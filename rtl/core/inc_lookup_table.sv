@@ -192,6 +192,8 @@ module inc_lookup_table #(
     l2_d.reproducible  = pc.reproducible;
     l2_d.coll          = pc.coll;
     l2_d.root          = pc.root;
+    l2_d.dtype         = pc.dtype;
+    l2_d.op            = pc.op;
   end
 
   assign m_lk_valid = l2_valid_q;

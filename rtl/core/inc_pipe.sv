@@ -26,8 +26,7 @@
 // Reset:         no pipe bound. Slots are unknown until bound (valid walk).
 // Parameters:    ENDPOINTS, PIPES powers of two; BLOCKS blocks of 256 bytes in the pool (power of
 //                two); FAN_IN 2..64 most ins of a pipe; DATA_W 64..2048; MODE2, MODE3,
-//                CUT_THROUGH, FLOAT 0 or 1: left out or built in; ADD_CLOCKS from a beat to the
-//                read that sees its sum.
+//                CUT_THROUGH, FLOAT 0 or 1: left out or built in.
 // Source:        protocol.md 4, 5, 6, 9; docs/architecture.md "Events of Mode-III".
 `default_nettype none
 
@@ -39,9 +38,8 @@ module inc_pipe #(
   parameter int FAN_IN    = 64,
   parameter int MODE2     = 1,
   parameter int MODE3     = 1,
-  parameter int CUT_THROUGH = 0,
   parameter int FLOAT     = 0,
-  parameter int ADD_CLOCKS = 3,
+  parameter int CUT_THROUGH = 0,
   parameter int EP_W      = $clog2(ENDPOINTS),
   parameter int PIPE_W    = $clog2(PIPES),
   parameter int BLK_W     = $clog2(BLOCKS),
@@ -77,6 +75,10 @@ module inc_pipe #(
   output wire                          agg_bank,
   output wire [ADDR_W-1:0]             agg_addr,
   output wire [DATA_W-1:0]             agg_data,
+  output wire [3:0]                    agg_dtype,
+  output wire [3:0]                    agg_op,
+  output wire                          agg_last,
+  input  wire                          agg_float_busy,
 
   // ReceiveAck / Retransmission; MinimumAck
   output wire                          ack_soon,        // an ACK is offered from the next clock on
@@ -304,10 +306,11 @@ module inc_pipe #(
   wire lk_data       = lk.verdict == inc_spec_pkg::VERDICT_OK && lk.is_data;
   wire lk_takes_pipe = lk.verdict == inc_spec_pkg::VERDICT_OK && (lk.is_data || lk.is_cnp);
   wire lk_recent;                     // its slot's payload is still being written
+  wire lk_overtakes;                  // beats of other types before it take longer
   wire lk_clash = lk_takes_pipe
                   && (rcy_pend[lk_pipe] || err_pend_q[lk_pipe]
                       || (bind_busy && bind_last && bind_pipe == lk_pipe)
-                      || (lk_data && (lk_adv_busy || lk_recent
+                      || (lk_data && (lk_adv_busy || lk_recent || lk_overtakes
                                       || (fin && f_take3 && in_order_q && c_ep == lk_ep))));
   wire   pk_free  = (pk_q == PK_IDLE || fin) && !lk_clash;
   assign load     = lk_valid && pk_free;
@@ -316,10 +319,17 @@ module inc_pipe #(
   assign tbl_hold = tbl_valid && !bind_busy;
 
   // Slots whose sums are not in memory yet. The beats of a frame of n follow each other, so those
-  // of the next one are far enough behind if it is taken ADD_CLOCKS - n clocks after its end or
-  // later.
-  localparam int HIST = ADD_CLOCKS > 2 ? ADD_CLOCKS - 2 : 1;
+  // of the next one are far enough behind if it is taken add - n clocks after its end or later,
+  // add clocks being from a beat to the read that sees its sum.
+  localparam int HIST = (FLOAT != 0 ? 8 : 4) - 2;
   localparam int KEY_W = PIPE_W + 24;
+  // Type and operator of an unpinned pipe are those of its window: a frame to one waits as if it
+  // took the least, and is waited for as if it took the most.
+  wire [3:0]            c_add  = !c_q.pinned ? (FLOAT != 0 ? 4'd8 : 4'd4)
+                                 : inc_pkg::sum_distance(c_q.dtype, c_q.op, 1'b0, FLOAT != 0);
+  wire                  lk_float = FLOAT != 0 && lk.pinned && inc_pkg::is_float(lk.dtype);
+  wire [3:0]            lk_add = !lk.pinned ? 4'd3
+                                 : inc_pkg::sum_distance(lk.dtype, lk.op, 1'b0, FLOAT != 0);
   wire [KEY_W-1:0]      lk_key = {lk_pipe, lk_idx};
   wire [KEY_W-1:0]      c_key  = {c_pipe, inc_pkg::slot_of(c_q.psn, c_q.n_log2)};
   logic [KEY_W*HIST-1:0] hist_key_q;
@@ -329,7 +339,9 @@ module inc_pipe #(
       hist_hit[i] = hist_q[i] && hist_key_q[KEY_W*i +: KEY_W] == lk_key;
   end
   assign lk_recent = hist_hit != '0
-                     || (fin && f_take && c_q.pay_beats < 16'(ADD_CLOCKS) && c_key == lk_key);
+                     || (fin && f_take && c_q.pay_beats < 16'(c_add) && c_key == lk_key);
+  // Nor may a beat overtake those of a type that takes longer.
+  assign lk_overtakes = (fin && lk_add < c_add) || (agg_float_busy && !lk_float);
 
   // ------------------------------------------------------------------ decide
   wire        c_copy = c_mode2 && c_q.fan_in == 7'd1;
@@ -426,6 +438,9 @@ module inc_pipe #(
   assign agg_bank  = flip;
   assign agg_addr  = addr_q;
   assign agg_data  = pay_data;
+  assign agg_dtype = pk_ps.dtype;
+  assign agg_op    = pk_ps.op;
+  assign agg_last  = last;
 
   logic [7:0] f_verdict;
   wire [7:0]  f_verdict_raw = !eof_ok ? eof_verdict : to_ack ? ack_verdict : v;
@@ -733,8 +748,8 @@ module inc_pipe #(
     for (int i = 0; i < HIST; i++) begin
       hist_q[i] <= i + 1 < HIST && hist_q[(i + 1) % HIST];
       hist_key_q[KEY_W*i +: KEY_W] <= hist_key_q[KEY_W*((i + 1) % HIST) +: KEY_W];
-      if (f_take && c_q.pay_beats == 16'(HIST - i)) begin
-        hist_q[i] <= ADD_CLOCKS > 2;
+      if (f_take && c_q.pay_beats != 16'd0 && c_q.pay_beats + 16'(i + 2) == 16'(c_add)) begin
+        hist_q[i] <= 1'b1;
         hist_key_q[KEY_W*i +: KEY_W] <= c_key;
       end
     end

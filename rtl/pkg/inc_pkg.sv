@@ -119,6 +119,8 @@ package inc_pkg;
     logic         reproducible;
     logic [3:0]   coll;
     logic [15:0]  root;
+    logic [3:0]   dtype;
+    logic [3:0]   op;
   } lookup_t;
 
   // State of a pipe beside its slots and its flags.
@@ -175,6 +177,22 @@ package inc_pkg;
       inc_spec_pkg::DTYPE_INT64:    lane_mask = 3'd7;
       default:                      lane_mask = 3'd3;
     endcase
+  endfunction
+
+  function automatic logic is_float(input logic [3:0] dtype);
+    is_float = dtype == inc_spec_pkg::DTYPE_FLOAT32 || dtype == inc_spec_pkg::DTYPE_FLOAT16
+               || dtype == inc_spec_pkg::DTYPE_BFLOAT16;
+  endfunction
+
+  // Clocks from a beat into AggregateData to the first that may read the sum: the latency of
+  // inc_alu and 2.
+  function automatic logic [3:0] sum_distance(input logic [3:0] dtype, input logic [3:0] op,
+                                              input logic compare, input logic has_float);
+    if (has_float && !compare && is_float(dtype)) sum_distance = 4'd8;
+    else if (compare || op == inc_spec_pkg::OP_MIN || op == inc_spec_pkg::OP_MAX
+             || (op == inc_spec_pkg::OP_SUM && dtype == inc_spec_pkg::DTYPE_INT8))
+      sum_distance = 4'd4;
+    else sum_distance = 4'd3;
   endfunction
 
   // The kind of an AETH syndrome: its bits 6:5 (bit 7 is reserved and 0 in a good frame)
