@@ -29,6 +29,7 @@ const (
 	Replicate
 	Pipe
 	HandOn
+	ALU
 )
 
 // Streams: outputs from 0 on, sources from 8 on, numbered in the stage's file.

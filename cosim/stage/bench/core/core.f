@@ -4,6 +4,7 @@ inc_bench_source.sv
 inc_bench_sink.sv
 inc_bench_watch.sv
 inc_bench_lookup.sv
+inc_bench_alu.sv
 inc_bench_check.sv
 inc_bench_aggregate.sv
 inc_bench_send_ack.sv

@@ -19,6 +19,7 @@ module inc_bench (
   inc_bench_replicate      u_replicate      (.clk(clk[8]), .rst(rst), .handle(handle));
   inc_bench_pipe           u_pipe           (.clk(clk[9]), .rst(rst), .handle(handle));
   inc_bench_hand_on        u_hand_on        (.clk(clk[10]), .rst(rst), .handle(handle));
+  inc_bench_alu            u_alu            (.clk(clk[11]), .rst(rst), .handle(handle));
 
 endmodule
 

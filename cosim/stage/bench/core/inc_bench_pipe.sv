@@ -66,9 +66,10 @@ module inc_bench_pipe (
   assign ack.ep   = 12'(ack_ep);
   assign ack.pipe = 8'(ack_pipe);
   assign agg.addr = 16'(agg_addr);
+  assign agg.compare = 1'b0;
 
   /* verilator lint_off PINCONNECTEMPTY */
-  inc_pipe #(.DATA_W(DATA_W), .ENDPOINTS(ENDPOINTS), .PIPES(PIPES), .BLOCKS(BLOCKS)) u_dut (
+  inc_pipe #(.DATA_W(DATA_W), .ENDPOINTS(ENDPOINTS), .PIPES(PIPES), .BLOCKS(BLOCKS), .FLOAT(1)) u_dut (
     .clk(clk), .rst(rst),
     .lk_valid(lk_valid && !tbl_valid), .lk_ready(lk_ready), .lk(lk), .lk_idle(1'b1), .tbl_hold(),
     .pay_valid(pay_valid), .pay_ready(pay_ready), .pay_data(pay.data), .pay_last(pay.last),
@@ -76,7 +77,8 @@ module inc_bench_pipe (
     .byp_head_valid(room_valid), .byp_head_fits(room.fits), .byp_dec_valid(fin_valid),
     .byp_dec_bypass(fin.bypass),
     .agg_valid(agg_valid), .agg_start(agg.start), .agg_bank(agg.bank), .agg_addr(agg_addr),
-    .agg_data(agg.data),
+    .agg_data(agg.data), .agg_dtype(agg.dtype), .agg_op(agg.op), .agg_last(agg.last),
+    .agg_float_busy(1'b0),
     .ack_soon(), .ack_valid(ack_valid), .ack_mode2(), .ack_ep(ack_ep), .ack_pipe(ack_pipe), .ack_psn(ack.psn),
     .ack_syndrome(ack.syndrome), .ack_msn(), .ack_rule(), .ack_leaf(), .ack_frame(ack.frame), .ack_done(ack_valid && answer_valid),
     .ack_verdict(answer.verdict),

@@ -74,11 +74,22 @@ package inc_bench_pkg;
 
   // ---------------------------------------------------------------- inc_aggregate_data
   typedef struct packed {
+    logic [3:0]        dtype;
+    logic [3:0]        op;
+    logic              compare;
     logic              start;
     logic              bank;
     logic [15:0]       addr;
+    logic              last;
     logic [DATA_W-1:0] data;
   } beat_t;
+  typedef struct packed {
+    logic                 bank;
+    logic [15:0]          addr;
+    logic                 last;
+    logic [DATA_W/32-1:0] diff;
+    logic [DATA_W-1:0]    data;
+  } sum_t;
   typedef struct packed {
     logic        bank;
     logic [15:0] addr;
@@ -86,6 +97,22 @@ package inc_bench_pkg;
   typedef struct packed {
     logic [DATA_W-1:0] data;
   } data_t;
+
+  // ---------------------------------------------------------------- inc_alu
+  typedef struct packed {
+    logic [3:0]        dtype;
+    logic [3:0]        op;
+    logic              compare;
+    logic              start;
+    logic [15:0]       tag;
+    logic [DATA_W-1:0] a;
+    logic [DATA_W-1:0] x;
+  } alu_in_t;
+  typedef struct packed {
+    logic [15:0]          tag;
+    logic [DATA_W/32-1:0] diff;
+    logic [DATA_W-1:0]    data;
+  } alu_out_t;
 
   // ---------------------------------------------------------------- inc_send_ack
   typedef struct packed {
