@@ -8,11 +8,13 @@ import (
 	"hash/fnv"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/epic-inc/epic/cosim/link"
 	"github.com/epic-inc/epic/cosim/run"
 	"github.com/epic-inc/epic/golden/expect"
 	"github.com/epic-inc/epic/golden/group"
+	"github.com/epic-inc/epic/golden/host"
 	"github.com/epic-inc/epic/golden/reduce"
 	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
@@ -140,7 +142,14 @@ func (c Case) Options(seed uint64) (run.Options, error) {
 	o := group.DefaultOptions()
 	o.Mode, o.DType, o.Op, o.MTU, o.Tree, o.Ranks = c.Mode, c.DType, c.Op, c.MTU, c.Tree, caseRanks
 	o.Slots, o.PSN0, o.MessagePackets, o.WindowPackets = caseSlots, casePSN0, 2, caseSlots/2
-	o.ClocksPerTick, o.TimeoutTicks, o.HostTimeout = 10, 400, 10
+	o.ClocksPerTick = 10
+	// No timeout may run out while what is outstanding still waits for the engine's output: all slots for all
+	// ranks, half of the clocks taken by back-pressure, pauses and ACKs.
+	frame := (c.MTU + 100) * 8 / c.DataW
+	o.TimeoutTicks = max(400, 2*caseRanks*caseSlots*frame/o.ClocksPerTick)
+	for o.HostTimeout = 10; host.AckTimeout(o.HostTimeout) < time.Duration(o.TimeoutTicks)*spec.TickNs; {
+		o.HostTimeout++
+	}
 	o.Loss, o.Dup, o.Reorder = 0.02, 0.02, 0.03
 	o.Collective = c.Collective
 	switch c.Collective {
