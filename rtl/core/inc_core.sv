@@ -202,6 +202,9 @@ module inc_core #(
   wire [3:0]            agg_dtype, agg_op;
   wire [ADDR_W-1:0]     agg_addr;
   wire [DATA_W-1:0]     agg_data;
+  wire                  fold_valid, fold_bank, tx_ready, tx_rd_valid;
+  wire [DATA_W-1:0]     tx_rd_data;
+  wire [ADDR_W-1:0]     fold_addr;
   wire                  ack_soon, ack_valid, ack_mode2, ack_leaf, ack3_done, ack_done;
   wire [EP_W-1:0]       ack_ep;
   wire [PIPE_W-1:0]     ack_pipe;
@@ -272,6 +275,8 @@ module inc_core #(
     .agg_valid(agg_valid), .agg_start(agg_start), .agg_bank(agg_bank), .agg_addr(agg_addr),
     .agg_data(agg_data), .agg_dtype(agg_dtype), .agg_op(agg_op), .agg_last(agg_last),
     .agg_float_busy(agg_float_busy),
+    .fold_valid(fold_valid), .fold_ready(tx_ready), .fold_bank(fold_bank), .fold_addr(fold_addr),
+    .fold_data(tx_rd_data),
     .ack_soon(ack_soon), .ack_valid(ack_valid), .ack_mode2(ack_mode2), .ack_ep(ack_ep),
     .ack_pipe(ack_pipe), .ack_psn(ack_psn), .ack_syndrome(ack_syndrome), .ack_msn(ack_msn),
     .ack_rule(ack_rule), .ack_leaf(ack_leaf), .ack_frame(ack_frame), .ack_done(ack_done),
@@ -427,15 +432,20 @@ module inc_core #(
     .m_rd_valid(rd_valid), .m_rd_ready(rd_ready), .m_rd_bank(rd_bank), .m_rd_addr(rd_addr),
     .m_rd_beats(rd_beats));
 
-  wire              tx_valid, tx_ready, tx_bank, tx_rd_valid;
-  wire [ADDR_W-1:0] tx_addr;
-  wire [DATA_W-1:0] tx_rd_data;
+  // Fold reads where the sender does, and goes first.
+  wire              rep_valid, rep_bank;
+  wire [ADDR_W-1:0] rep_addr;
+  wire              tx_valid = rep_valid || fold_valid;
+  wire              tx_bank  = fold_valid ? fold_bank : rep_bank;
+  wire [ADDR_W-1:0] tx_addr  = fold_valid ? fold_addr : rep_addr;
+  logic             fold_read_q;
+  always_ff @(posedge clk) fold_read_q <= fold_valid;
   inc_replicate_data #(.DATA_W(DATA_W), .ADDR_W(ADDR_W)) u_replicate (
     .clk(clk), .rst(rst),
     .s_rd_valid(rd_valid), .s_rd_ready(rd_ready), .s_rd_bank(rd_bank), .s_rd_addr(rd_addr),
     .s_rd_beats(rd_beats), .done(job_done),
-    .tx_valid(tx_valid), .tx_ready(tx_ready), .tx_bank(tx_bank), .tx_addr(tx_addr),
-    .tx_rd_valid(tx_rd_valid), .tx_rd_data(tx_rd_data),
+    .tx_valid(rep_valid), .tx_ready(tx_ready && !fold_valid), .tx_bank(rep_bank),
+    .tx_addr(rep_addr), .tx_rd_valid(tx_rd_valid && !fold_read_q), .tx_rd_data(tx_rd_data),
     .m_pay_valid(m_pay_valid), .m_pay_ready(m_pay_ready), .m_pay_data(m_pay_data),
     .m_pay_last(m_pay_last));
 

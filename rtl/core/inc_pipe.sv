@@ -80,6 +80,13 @@ module inc_pipe #(
   output wire                          agg_last,
   input  wire                          agg_float_busy,
 
+  // reads of the copies of a reproducible pipe
+  output wire                          fold_valid,
+  input  wire                          fold_ready,
+  output wire                          fold_bank,
+  output wire [ADDR_W-1:0]             fold_addr,
+  input  wire [DATA_W-1:0]             fold_data,       // the clock after
+
   // ReceiveAck / Retransmission; MinimumAck
   output wire                          ack_soon,        // an ACK is offered from the next clock on
   output wire                          ack_valid,
@@ -160,7 +167,7 @@ module inc_pipe #(
   output inc_spec_pkg::record_t        ret_rec
 );
 
-  typedef enum logic [1:0] {PK_IDLE, PK_DECIDE, PK_STREAM} pk_e;
+  typedef enum logic [1:0] {PK_IDLE, PK_DECIDE, PK_STREAM, PK_FOLD} pk_e;
 
   // ================================================================== state of the pipes
   logic [PIPES-1:0]    error_q, bound_q, binding_q, err_pend_q, quiesced_q, mode2_q;
@@ -220,11 +227,11 @@ module inc_pipe #(
   logic [22:0]         old_tag_q;
   logic [FAN_IN-1:0]   old_bitmap_q;
   wire [BLK_W-1:0]     bind_block;
-  wire                 add_nothing;
+  wire                 add_nothing, keep_flip;
   inc_slot_state #(.BLOCKS(BLOCKS), .FAN_IN(FAN_IN)) u_slots (
     .clk(clk), .rst(rst),
     .wr_en(f_take || op_bind), .wr_clear(op_bind), .wr_block(op_bind ? bind_block : c_blk_q),
-    .wr_tag(c_tag_q), .wr_bitmap(new_bitmap_q), .wr_flip(flip == add_nothing), .wr_meta(new_meta_q),
+    .wr_tag(c_tag_q), .wr_bitmap(new_bitmap_q), .wr_flip(flip == keep_flip), .wr_meta(new_meta_q),
     .rd_en(load), .rd_block(lk_blk), .rd_valid(a_valid), .rd_tag(a_tag), .rd_bitmap(a_bitmap),
     .rd_meta(a_meta), .flip_block(c_blk_q), .flip(flip),
     .sc_en(sc_en), .sc_block(sc_block), .sc_valid(s_valid), .sc_tag(s_tag), .sc_bitmap(s_bitmap),
@@ -401,7 +408,7 @@ module inc_pipe #(
   logic [15:0]       left_q;
   logic              control_q;       // it is, or should be, a control signal that is taken
   wire               ctl_done, ctl_differs;
-  wire mismatch = control_q ? ctl_differs : compare_q && equal_q != '1;
+  wire mismatch = control_q ? ctl_done && ctl_differs : compare_q && equal_q != '1;
   wire [7:0] v  = mismatch ? inc_spec_pkg::VERDICT_MISMATCH
                   : refuse_q ? inc_spec_pkg::VERDICT_TX_FULL : v_q;
   wire take     = v_engine_q && c_q.is_data && v == inc_spec_pkg::VERDICT_OK;
@@ -426,21 +433,43 @@ module inc_pipe #(
   assign ack_rule     = c_q.ack_rule;
   assign ack_leaf     = c_q.leaf;
   assign ack_frame    = frame_q;
-  assign pay_ready    = (decide && !last) || (stream && left_q != 16'd0 && (!last || end_ok));
+  // Of a reproducible pipe every in has a copy of its own, which is written only if the frame is
+  // taken; the last contribution has them folded before it is committed.
+  wire   c_apart  = c_q.reproducible && c_q.fan_in != 7'd1;
+  logic  apart_q, folded_q;
+  wire   fold_due = apart_q && take && eof_ok && full_q && c_q.pay_beats != 16'd0 && !folded_q;
+  wire   fold_go  = end_ok && fold_due && left_q == 16'd1 && pay_valid;
+  wire   fold_end, fold_add, fold_from;
+  wire [ADDR_W-1:0] fold_to;
+  assign pay_ready    = (decide && !last && !c_apart)
+                        || (stream && left_q != 16'd0 && (!last || end_ok));
   wire   beat         = pay_valid && pay_ready;
-  assign fin          = end_ok && last && (left_q == 16'd0 || pay_valid);
+  assign fin          = end_ok && last && (left_q == 16'd0 || pay_valid) && !fold_due;
   assign eof_ready    = fin;
 
   // A further control signal has been compared: its slot stays as it is.
   assign add_nothing = control_q && !start_q;
-  assign agg_valid = beat && (decide || (take && !add_nothing));
-  assign agg_start = decide ? d_start : start_q;
-  assign agg_bank  = flip;
-  assign agg_addr  = addr_q;
-  assign agg_data  = pay_data;
-  assign agg_dtype = pk_ps.dtype;
-  assign agg_op    = pk_ps.op;
+  assign agg_valid = fold_add || (beat && (decide || (take && !add_nothing)));
+  assign agg_start = !fold_add && (decide ? d_start : start_q || apart_q);
+  assign agg_bank  = fold_add ? fold_from : flip;
+  assign agg_addr  = fold_add ? fold_to : addr_q;
+  assign agg_data  = fold_add ? fold_data : pay_data;
+  assign agg_dtype = decide ? d_meta.dtype : new_meta_q.dtype;
+  assign agg_op    = decide ? d_meta.op : new_meta_q.op;
   assign agg_last  = last;
+
+  wire [ADDR_W-1:0] c_first  = ADDR_W'({c_blk_q, 11'd0} >> $clog2(DATA_W));
+  wire [4:0]        c_shift  = 5'(c_q.mtu_log2 - 4'd8) + c_q.n_log2;    // blocks of a copy
+  wire [BLK_W-1:0]  c_copy_blocks = BLK_W'(1) << c_shift;
+  wire [BLK_W-1:0]  c_own_blocks  = BLK_W'(c_q.in_index) << c_shift;
+  wire [ADDR_W-1:0] c_stride = ADDR_W'({c_copy_blocks, 11'd0} >> $clog2(DATA_W));
+  inc_fold #(.ADDR_W(ADDR_W)) u_fold (
+    .clk(clk), .rst(rst), .start(fold_go), .first(c_first), .stride(c_stride),
+    .beats(c_q.pay_beats), .passes(c_q.fan_in - 7'd1), .bank(!flip), .done(fold_end),
+    .rd_valid(fold_valid), .rd_ready(fold_ready), .rd_bank(fold_bank), .rd_addr(fold_addr),
+    .add_valid(fold_add), .add_bank(fold_from), .add_addr(fold_to));
+  // The copies are in the hidden bank; F - 1 passes leave the result there or in the other.
+  assign keep_flip = add_nothing || (apart_q && !(full_q && c_q.fan_in[0]));
 
   logic [7:0] f_verdict;
   wire [7:0]  f_verdict_raw = !eof_ok ? eof_verdict : to_ack ? ack_verdict : v;
@@ -686,6 +715,9 @@ module inc_pipe #(
         v_q          <= d_verdict;
         compare_q    <= d_compare && c_q.is_data;
         control_q    <= d_control && d_ok && c_q.is_data;
+        apart_q      <= c_apart && !d_control;
+        if (c_apart && !d_control)
+          addr_q <= addr_q + ADDR_W'({c_own_blocks, 11'd0} >> $clog2(DATA_W));
         refuse_q     <= d_refuse;
         forward_q    <= d_forward;
         replay_q     <= d_replay && c_q.is_data;
@@ -712,7 +744,12 @@ module inc_pipe #(
           refuse_q  <= !error_q[c_pipe] && !c_bad_pipe && !fwd_room;
         end
       end
+      PK_FOLD: if (fold_end) begin
+        pk_q     <= PK_STREAM;
+        folded_q <= 1'b1;
+      end
       PK_STREAM: begin
+        if (fold_go) pk_q <= PK_FOLD;
         if (fin) begin
           pk_q    <= PK_IDLE;
           frame_q <= frame_q + 32'd1;
@@ -728,6 +765,7 @@ module inc_pipe #(
     // to a pipe needs no decision.
     if (load) begin
       pk_q    <= lk_takes_pipe ? PK_DECIDE : PK_STREAM;
+      folded_q <= 1'b0;
       c_q     <= lk;
       c_blk_q <= lk_blk;
       c_meta  <= lk_meta;
@@ -741,6 +779,7 @@ module inc_pipe #(
         v_q        <= lk.verdict;
         compare_q  <= 1'b0;
         control_q  <= 1'b0;
+        apart_q    <= 1'b0;
         refuse_q   <= 1'b0;
       end
     end

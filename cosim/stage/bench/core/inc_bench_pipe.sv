@@ -79,6 +79,7 @@ module inc_bench_pipe (
     .agg_valid(agg_valid), .agg_start(agg.start), .agg_bank(agg.bank), .agg_addr(agg_addr),
     .agg_data(agg.data), .agg_dtype(agg.dtype), .agg_op(agg.op), .agg_last(agg.last),
     .agg_float_busy(1'b0),
+    .fold_valid(), .fold_ready(1'b1), .fold_bank(), .fold_addr(), .fold_data('0),
     .ack_soon(), .ack_valid(ack_valid), .ack_mode2(), .ack_ep(ack_ep), .ack_pipe(ack_pipe), .ack_psn(ack.psn),
     .ack_syndrome(ack.syndrome), .ack_msn(), .ack_rule(), .ack_leaf(), .ack_frame(ack.frame), .ack_done(ack_valid && answer_valid),
     .ack_verdict(answer.verdict),
