@@ -126,7 +126,7 @@ module inc_engine #(
   wire             stat_frame;
   wire [7:0]       stat_verdict;
   wire [inc_spec_pkg::EVENT_COUNT-1:0] stat_event;
-  wire [PIPES-1:0] pipe_error;
+  wire [PIPES-1:0] pipe_error, pipe_drained;
   wire             fault_valid;
   wire [7:0]       fault_kind, fault_pipe;
   wire [11:0]      fault_ep;
@@ -148,7 +148,7 @@ module inc_engine #(
     .tbl_index(tbl_index), .tbl_wdata(tbl_wdata),
     .tbl_rsp_valid(tbl_rsp_valid), .tbl_rsp_error(tbl_rsp_error), .tbl_rsp_rdata(tbl_rsp_rdata),
     .stat_frame(stat_frame), .stat_verdict(stat_verdict), .stat_event(stat_event),
-    .status_pipe_error(pipe_error),
+    .status_pipe_error(pipe_error), .status_pipe_drained(pipe_drained),
     .fault_valid(fault_valid), .fault_kind(fault_kind), .fault_pipe(fault_pipe),
     .fault_ep(fault_ep), .fault_psn(fault_psn), .fault_got(fault_got),
     .fault_wanted(fault_wanted));
@@ -193,11 +193,27 @@ module inc_engine #(
     .s_tbl_rsp_rdata(tbl_rsp_rdata),
     .m_cnt_valid(cnt_valid), .m_cnt_ready(cnt_ready), .m_cnt_index(cnt_index),
     .s_cnt_rsp_valid(cnt_rsp_valid), .s_cnt_rsp_data(cnt_rsp_data),
-    .status_pipe_error(pipe_error), .stat_bind_done(stat_event[inc_spec_pkg::EVENT_BIND_DONE]),
+    .status_pipe_error(pipe_error), .status_pipe_drained(pipe_drained),
+    .stat_bind_done(stat_event[inc_spec_pkg::EVENT_BIND_DONE]),
     .stat_error_valid(fault_valid), .stat_error_kind(fault_kind), .stat_error_pipe(fault_pipe),
     .stat_error_endpoint(fault_ep), .stat_error_psn(fault_psn), .stat_error_got(fault_got),
     .stat_error_wanted(fault_wanted),
     .irq(irq));
+
+  initial begin
+    if (DATA_W < 64 || DATA_W > 4096 || 2 ** $clog2(DATA_W) != DATA_W) 
+      $error("DATA_W: want a power of two in 64..4096");
+    if (PORTS < 1 || PORTS > 64) $error("PORTS: want 1..64");
+    if (ENDPOINTS < 2 || ENDPOINTS > 4096 || 2 ** $clog2(ENDPOINTS) != ENDPOINTS)
+      $error("ENDPOINTS: want a power of two in 2..4096");
+    if (PIPES < 2 || PIPES > 256 || 2 ** $clog2(PIPES) != PIPES)
+      $error("PIPES: want a power of two in 2..256");
+    if (POOL_KB < 4 || POOL_KB > 16384 || 2 ** $clog2(POOL_KB) != POOL_KB)
+      $error("POOL_KB: want a power of two in 4..16384");
+    if (FAN_IN < 2 || FAN_IN > inc_spec_pkg::FANIN_MAX) $error("FAN_IN: want 2..64");
+    if (MTU < 256 || MTU > 4096 || 2 ** $clog2(MTU) != MTU)
+      $error("MTU: want a power of two in 256..4096");
+  end
 
   wire unused_ok = &{1'b0, s_axil_awaddr[15:12], s_axil_araddr[15:12]};
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TOP_LIST = ROOT / "rtl" / "rtl.f"
+WIDTHS = [64 << i for i in range(7)]  # DATA_W values that the engine is built with
 
 
 class ListError(Exception):

@@ -3,7 +3,7 @@
 #define INC_SPEC_H
 
 #define INC_SPEC_VERSION 1u
-#define INC_SPEC_HASH 0x976e92dbu
+#define INC_SPEC_HASH 0x5007f9e3u
 
 #define INC_ROCE_UDP_PORT 4791u /* UDP destination port that alone makes a frame RoCEv2 (IBTA A17) */
 #define INC_PSN_W 24u /* bits of a PSN, MSN and QPN (IBTA 9.2) */
@@ -214,9 +214,10 @@ enum inc_table {
   INC_TABLE_PIPE_STATE = 5,
   INC_TABLE_IN_LIST = 6,
   INC_TABLE_PIPE_CTL = 7,
+  INC_TABLE_PIPE_ERROR = 8,
 };
 
-#define INC_TABLE_COUNT 8u
+#define INC_TABLE_COUNT 9u
 
 /* Retirement record: first 32-bit word of each field, little-endian. */
 #define INC_RECORD_WORDS 30u

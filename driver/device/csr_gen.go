@@ -4,32 +4,34 @@ package device
 
 // Addresses of the engine's registers, in bytes from its base. docs/registers.md has the fields.
 const (
-	RegID              uint32 = 0x000 // Identification
-	RegVersion         uint32 = 0x004 // Version of this register map
-	RegSpecHash        uint32 = 0x008 // Hash of the spec
-	RegScratch         uint32 = 0x00c // Scratch
-	RegCapsData        uint32 = 0x010 // Capabilities: data path
-	RegCapsTables      uint32 = 0x014 // Capabilities: tables
-	RegCapsMemory      uint32 = 0x018 // Capabilities: memory
-	RegCapsLists       uint32 = 0x01c // Capabilities: lists
-	RegCtrl            uint32 = 0x020 // Control
-	RegTickClocks      uint32 = 0x024 // Clocks of a tick
-	RegCapsEngine      uint32 = 0x028 // Capabilities: engine
-	RegTableCmd        uint32 = 0x030 // Table command
-	RegTableStatus     uint32 = 0x034 // Table status
-	RegCntIndex        uint32 = 0x040 // Counter index
-	RegCntLo           uint32 = 0x044 // Counter, low part
-	RegCntHi           uint32 = 0x048 // Counter, high part
-	RegIRQStatus       uint32 = 0x050 // Interrupt status
-	RegIRQEnable       uint32 = 0x054 // Interrupt enable
-	RegErrorFirst      uint32 = 0x060 // First error
-	RegErrorPSN        uint32 = 0x064 // First error: PSN
-	RegErrorGot        uint32 = 0x068 // First error: got
-	RegErrorWanted     uint32 = 0x06c // First error: wanted
-	RegPipeErrors      uint32 = 0x080 // Pipes in error
-	RegPipeErrorsCount        = 8     // registers of RegPipeErrors, 4 bytes apart
-	RegTableData       uint32 = 0x100 // Table data
-	RegTableDataCount         = 24    // registers of RegTableData, 4 bytes apart
+	RegID               uint32 = 0x000 // Identification
+	RegVersion          uint32 = 0x004 // Version of this register map
+	RegSpecHash         uint32 = 0x008 // Hash of the spec
+	RegScratch          uint32 = 0x00c // Scratch
+	RegCapsData         uint32 = 0x010 // Capabilities: data path
+	RegCapsTables       uint32 = 0x014 // Capabilities: tables
+	RegCapsMemory       uint32 = 0x018 // Capabilities: memory
+	RegCapsLists        uint32 = 0x01c // Capabilities: lists
+	RegCtrl             uint32 = 0x020 // Control
+	RegTickClocks       uint32 = 0x024 // Clocks of a tick
+	RegCapsEngine       uint32 = 0x028 // Capabilities: engine
+	RegTableCmd         uint32 = 0x030 // Table command
+	RegTableStatus      uint32 = 0x034 // Table status
+	RegCntIndex         uint32 = 0x040 // Counter index
+	RegCntLo            uint32 = 0x044 // Counter, low part
+	RegCntHi            uint32 = 0x048 // Counter, high part
+	RegIRQStatus        uint32 = 0x050 // Interrupt status
+	RegIRQEnable        uint32 = 0x054 // Interrupt enable
+	RegErrorFirst       uint32 = 0x060 // First error
+	RegErrorPSN         uint32 = 0x064 // First error: PSN
+	RegErrorGot         uint32 = 0x068 // First error: got
+	RegErrorWanted      uint32 = 0x06c // First error: wanted
+	RegPipeErrors       uint32 = 0x080 // Pipes in error
+	RegPipeErrorsCount         = 8     // registers of RegPipeErrors, 4 bytes apart
+	RegPipeDrained      uint32 = 0x0a0 // Pipes drained
+	RegPipeDrainedCount        = 8     // registers of RegPipeDrained, 4 bytes apart
+	RegTableData        uint32 = 0x100 // Table data
+	RegTableDataCount          = 24    // registers of RegTableData, 4 bytes apart
 )
 
 // Fields of the registers that have more than one, or less than 32 bits.
@@ -61,9 +63,11 @@ var (
 	IRQStatusPipeError   = Field{"IRQ_STATUS.pipe_error", 0, 1}   // a pipe went to error: PIPE_ERRORS, ERROR_FIRST
 	IRQStatusBindDone    = Field{"IRQ_STATUS.bind_done", 1, 1}    // a pipe finished binding
 	IRQStatusTableDone   = Field{"IRQ_STATUS.table_done", 2, 1}   // a table command is done
+	IRQStatusDrainDone   = Field{"IRQ_STATUS.drain_done", 3, 1}   // a pipe became drained: PIPE_DRAINED
 	IRQEnablePipeError   = Field{"IRQ_ENABLE.pipe_error", 0, 1}   // enable pipe_error
 	IRQEnableBindDone    = Field{"IRQ_ENABLE.bind_done", 1, 1}    // enable bind_done
 	IRQEnableTableDone   = Field{"IRQ_ENABLE.table_done", 2, 1}   // enable table_done
+	IRQEnableDrainDone   = Field{"IRQ_ENABLE.drain_done", 3, 1}   // enable drain_done
 	ErrorFirstKind       = Field{"ERROR_FIRST.kind", 0, 8}        // kind of error (inc.yaml: error_kinds); 0: none
 	ErrorFirstPipeID     = Field{"ERROR_FIRST.pipe_id", 8, 8}     // pipe
 	ErrorFirstEndpoint   = Field{"ERROR_FIRST.endpoint", 16, 12}  // endpoint at which it was seen

@@ -12,7 +12,7 @@ const Version = 1
 
 // SpecHash tells whether two ends of a link were generated from the same spec. It covers names, values and
 // order, not the documentation.
-const SpecHash uint32 = 0x976e92db
+const SpecHash uint32 = 0x5007f9e3
 
 // RoCEUDPPort: UDP destination port that alone makes a frame RoCEv2 (IBTA A17).
 const RoCEUDPPort = 0x12b7
@@ -1379,6 +1379,7 @@ const (
 	TablePipeState TableID = 5
 	TableInList    TableID = 6
 	TablePipeCtl   TableID = 7
+	TablePipeError TableID = 8
 )
 
 var namesTableID = [...]string{
@@ -1390,6 +1391,7 @@ var namesTableID = [...]string{
 	"pipe_state",
 	"in_list",
 	"pipe_ctl",
+	"pipe_error",
 }
 
 // String is the name in inc.yaml, or the number of a value that has none.
@@ -1519,6 +1521,13 @@ var Tables = [...]TableInfo{
 	{Name: "pipe_ctl", Bits: 1, Words: 1, ReadOnly: false, Fields: []TableFieldInfo{
 		{Name: "quiesced", LSB: 0, Width: 1, Doc: "Mode-II: every rank has reported its send completions, so the pipe may be written when no started slot is incomplete; cleared by that write"},
 	}},
+	{Name: "pipe_error", Bits: 108, Words: 4, ReadOnly: true, Fields: []TableFieldInfo{
+		{Name: "kind", LSB: 0, Width: 8, Doc: "error_kinds; none: no error"},
+		{Name: "endpoint", LSB: 8, Width: 12, Doc: "at which it was seen"},
+		{Name: "psn", LSB: 20, Width: 24, Doc: "of the frame, or of the oldest frame without an answer"},
+		{Name: "got", LSB: 44, Width: 32, Doc: "as error_kinds says"},
+		{Name: "wanted", LSB: 76, Width: 32, Doc: ""},
+	}},
 }
 
 // NewEntry returns an empty entry of the table, or nil if there is no such table.
@@ -1540,6 +1549,8 @@ func NewEntry(id TableID) Entry {
 		return &InList{}
 	case TablePipeCtl:
 		return &PipeCtl{}
+	case TablePipeError:
+		return &PipeError{}
 	}
 	return nil
 }
@@ -2092,6 +2103,54 @@ func (t *PipeCtl) SetWords(w []uint32) error {
 		return fmt.Errorf("pipe_ctl: got %d words, want 1", len(w))
 	}
 	t.Quiesced = getBits(w, 0, 1) != 0
+	return nil
+}
+
+// PipeError is one entry of table pipe_error, 108 bits, which only the engine writes.
+type PipeError struct {
+	Kind     uint8  // 8 bits: error_kinds; none: no error
+	Endpoint uint16 // 12 bits: at which it was seen
+	PSN      uint32 // 24 bits: of the frame, or of the oldest frame without an answer
+	Got      uint32 // 32 bits: as error_kinds says
+	Wanted   uint32 // 32 bits
+}
+
+// Table is TablePipeError.
+func (*PipeError) Table() TableID { return TablePipeError }
+
+// Validate says which field has a value wider than its bits.
+func (t *PipeError) Validate() error {
+	if err := fits("pipe_error.endpoint", uint64(t.Endpoint), 12); err != nil {
+		return err
+	}
+	if err := fits("pipe_error.psn", uint64(t.PSN), 24); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Words packs the entry, first field in the lowest bits of the first word. A value wider than its field loses
+// its upper bits: call Validate first.
+func (t *PipeError) Words() []uint32 {
+	w := make([]uint32, 4)
+	putBits(w, 0, 8, uint64(t.Kind))
+	putBits(w, 8, 12, uint64(t.Endpoint))
+	putBits(w, 20, 24, uint64(t.PSN))
+	putBits(w, 44, 32, uint64(t.Got))
+	putBits(w, 76, 32, uint64(t.Wanted))
+	return w
+}
+
+// SetWords unpacks an entry of 4 words.
+func (t *PipeError) SetWords(w []uint32) error {
+	if len(w) != 4 {
+		return fmt.Errorf("pipe_error: got %d words, want 4", len(w))
+	}
+	t.Kind = uint8(getBits(w, 0, 8))
+	t.Endpoint = uint16(getBits(w, 8, 12))
+	t.PSN = uint32(getBits(w, 20, 24))
+	t.Got = uint32(getBits(w, 44, 32))
+	t.Wanted = uint32(getBits(w, 76, 32))
 	return nil
 }
 

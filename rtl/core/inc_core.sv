@@ -69,6 +69,7 @@ module inc_core #(
   output wire [7:0]             stat_verdict,
   output wire [inc_spec_pkg::EVENT_COUNT-1:0] stat_event,
   output wire [PIPES-1:0]       status_pipe_error,
+  output wire [PIPES-1:0]       status_pipe_drained,
 
   output wire                   fault_valid,     // cause of an error, for first-error capture
   output wire [7:0]             fault_kind,
@@ -81,10 +82,9 @@ module inc_core #(
 
   localparam int EP_W   = $clog2(ENDPOINTS);
   localparam int PIPE_W = $clog2(PIPES);
-  localparam int BLOCKS = POOL_KB * 4;
+  localparam int BLOCKS = POOL_KB * 1024 / inc_spec_pkg::BLOCK_BYTES;
   localparam int BLK_W  = $clog2(BLOCKS);
-  localparam int BPB    = 2048 / DATA_W;
-  localparam int BEATS  = BLOCKS * BPB;
+  localparam int BEATS  = POOL_KB * 1024 * 8 / DATA_W;
   localparam int ADDR_W = $clog2(BEATS);
 
   // ------------------------------------------------------------------ table requests
@@ -121,6 +121,8 @@ module inc_core #(
   assign tbl_rsp_error = t_error_q;
   assign tbl_rsp_rdata = t_data_q;
 
+  wire [inc_spec_pkg::PIPE_ERROR_W-1:0] t_error_rd, t_pipe_error;
+
   // A read is answered one clock after its turn: what is in block RAM has come then.
   wire t_rd = t_done && !t_write_q;
   inc_ram_1r1w #(.DATA_W(12), .DEPTH(2 * ENDPOINTS)) u_lists (
@@ -139,6 +141,8 @@ module inc_core #(
       inc_spec_pkg::TABLE_EP_RX:    t_rdata[inc_spec_pkg::EP_RX_W-1:0]    = t_ep_rx_q;
       inc_spec_pkg::TABLE_EP_TX:    t_rdata[inc_spec_pkg::EP_TX_W-1:0]    = t_ep_tx2_used ? t_ep_tx2
                                                                                        : t_ep_tx;
+      inc_spec_pkg::TABLE_PIPE_ERROR: t_rdata[inc_spec_pkg::PIPE_ERROR_W-1:0] = t_pipe_error;
+      inc_spec_pkg::TABLE_PIPE_CTL: t_rdata[inc_spec_pkg::PIPE_CTL_W-1:0] = t_pipe_state_q.quiesced;
       default: t_rdata[inc_spec_pkg::PIPE_STATE_W-1:0] = t_pipe_state_q;
     endcase
   end
@@ -232,8 +236,8 @@ module inc_core #(
   inc_spec_pkg::record_t ret_rx_rec, ret_tx_rec;
   assign status_pipe_error = pipe_error;
 
-  // An error of a contribution and one of an out in the same clock: the register block keeps
-  // the contribution's, because it is what makes a sum wrong.
+  // An error of a contribution and one of an out in the same clock: the contribution's goes first,
+  // because it is what makes a sum wrong.
   wire [inc_spec_pkg::EVENT_COUNT-1:0] event_rx, event_tx;
   wire                   ret_fw_valid, ret_ack2_valid;
   inc_spec_pkg::record_t ret_fw_rec, ret_ack2_rec;
@@ -249,13 +253,43 @@ module inc_core #(
   wire [11:0]  frx_ep, ftx_ep;
   wire [23:0]  frx_psn, ftx_psn;
   wire [31:0]  frx_got, ftx_got, frx_wanted, ftx_wanted;
-  assign fault_valid  = frx_valid || ftx_valid;
-  assign fault_kind   = frx_valid ? frx_kind : ftx_kind;
-  assign fault_pipe   = frx_valid ? frx_pipe : 8'(err_pipe);
-  assign fault_ep     = frx_valid ? frx_ep : ftx_ep;
-  assign fault_psn    = frx_valid ? frx_psn : ftx_psn;
-  assign fault_got    = frx_valid ? frx_got : ftx_got;
-  assign fault_wanted = frx_valid ? frx_wanted : ftx_wanted;
+  localparam int FAULT_W = 8 + 8 + 12 + 24 + 32 + 32;
+  wire [FAULT_W-1:0] frx = {frx_kind, frx_pipe, frx_ep, frx_psn, frx_got, frx_wanted};
+  wire [FAULT_W-1:0] ftx = {ftx_kind, 8'(err_pipe), ftx_ep, ftx_psn, ftx_got, ftx_wanted};
+  logic               fault_q, held_q;    // held_q: an out's waits for its turn
+  logic [FAULT_W-1:0] fault_data_q, held_data_q;
+  always_ff @(posedge clk) begin
+    fault_q      <= frx_valid || held_q || ftx_valid;
+    fault_data_q <= frx_valid ? frx : held_q ? held_data_q : ftx;
+    held_q       <= ftx_valid && (frx_valid || held_q);
+    held_data_q  <= ftx;
+    if (rst) begin
+      fault_q <= 1'b0;
+      held_q  <= 1'b0;
+    end
+`ifdef INC_ASSERT
+    if (!rst) assert (!(frx_valid && held_q));  // contributions are two clocks apart
+`endif
+  end
+  assign fault_valid = fault_q;
+  assign {fault_kind, fault_pipe, fault_ep, fault_psn, fault_got, fault_wanted} = fault_data_q;
+
+  // The first error of each pipe since it was written: table pipe_error.
+  logic [PIPES-1:0]  kept_q;
+  logic              t_kept_q;
+  wire  [PIPE_W-1:0] fault_index = fault_pipe[PIPE_W-1:0];
+  inc_ram_1r1w #(.DATA_W(inc_spec_pkg::PIPE_ERROR_W), .DEPTH(PIPES)) u_errors (
+    .clk(clk), .wr_en(fault_q && !kept_q[fault_index]), .wr_addr(fault_index),
+    .wr_data({fault_wanted, fault_got, fault_psn, fault_ep, fault_kind}),
+    .rd_en(t_done), .rd_addr(t_index_q[PIPE_W-1:0]), .rd_data(t_error_rd));
+  assign t_pipe_error = t_kept_q ? t_error_rd : '0;
+  always_ff @(posedge clk) begin
+    if (fault_q) kept_q[fault_index] <= 1'b1;
+    if (t_fire && t_is_pipe) kept_q[t_index_q[PIPE_W-1:0]] <= 1'b0;
+    if (t_done) t_kept_q <= kept_q[t_index_q[PIPE_W-1:0]];
+    if (rst) kept_q <= '0;
+  end
+
   assign stat_event = event_rx | event_tx | event_fw | event_ack2;
 
   // What inc_pipe hands on of Mode-II, to inc_forward.
@@ -281,7 +315,8 @@ module inc_core #(
     .ack_pipe(ack_pipe), .ack_psn(ack_psn), .ack_syndrome(ack_syndrome), .ack_msn(ack_msn),
     .ack_rule(ack_rule), .ack_leaf(ack_leaf), .ack_frame(ack_frame), .ack_done(ack_done),
     .ack_verdict(ack_verdict),
-    .live(live), .mode2(mode2), .pipe_error(pipe_error), .next_pipe(next_pipe),
+    .live(live), .mode2(mode2), .pipe_error(pipe_error), .pipe_drained(status_pipe_drained),
+    .next_pipe(next_pipe),
     .next_send(next_send),
     .min_valid(min_valid), .min_pipe(min_pipe), .min_psn(min_psn),
     .err_valid(err_valid), .err_pipe(err_pipe),
@@ -293,7 +328,7 @@ module inc_core #(
     .tx_slot_meta(slot_meta), .tx_slot_flip(slot_flip),
     .tbl_valid(t_go), .tbl_write(t_write_q), .tbl_id(t_id_q), .tbl_index(t_index_q),
     .tbl_ep(t_ep), .tbl_pipe(t_pipe),
-    .tbl_quiesced(t_data_q[0]), .tx_idle(tx_idle),
+    .tbl_quiesced(t_data_q[0]), .tbl_list_ep(t_out.endpoint), .tx_idle(tx_idle),
     .tbl_fire(t_fire), .tbl_done(t_done), .tbl_busy(t_busy),
     .tbl_ep_rx(t_ep_rx), .tbl_pipe_state(t_pipe_state),
     .cfg_pipe(op_cfg_pipe), .cfg(op_cfg),

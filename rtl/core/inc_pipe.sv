@@ -43,8 +43,7 @@ module inc_pipe #(
   parameter int EP_W      = $clog2(ENDPOINTS),
   parameter int PIPE_W    = $clog2(PIPES),
   parameter int BLK_W     = $clog2(BLOCKS),
-  parameter int BPB       = 2048 / DATA_W,
-  parameter int ADDR_W    = $clog2(BLOCKS * BPB)
+  parameter int ADDR_W    = $clog2(BLOCKS * 2048 / DATA_W)
 ) (
   input  wire                          clk,
   input  wire                          rst,
@@ -104,6 +103,7 @@ module inc_pipe #(
   output wire [PIPES-1:0]              live,            // bound, and its valid walk is over
   output wire [PIPES-1:0]              mode2,
   output wire [PIPES-1:0]              pipe_error,
+  output wire [PIPES-1:0]              pipe_drained,    // may be written; seen when OP is idle
   input  wire [PIPE_W-1:0]             next_pipe,       // combinational read of nextSend
   output wire [23:0]                   next_send,
   input  wire                          min_valid,
@@ -143,6 +143,7 @@ module inc_pipe #(
   input  inc_spec_pkg::ep_cfg_t   tbl_ep,
   input  inc_spec_pkg::pipe_cfg_t tbl_pipe,
   input  wire                          tbl_quiesced,    // of pipe_ctl
+  input  wire [11:0]                   tbl_list_ep,     // of out_list, in_list; for the record
   input  wire                          tx_idle,
   output wire                          tbl_fire,        // the clock in which a write takes effect
   output wire                          tbl_done,        // answer: refused or done
@@ -171,6 +172,7 @@ module inc_pipe #(
 
   // ================================================================== state of the pipes
   logic [PIPES-1:0]    error_q, bound_q, binding_q, err_pend_q, quiesced_q, mode2_q;
+  logic [PIPES-1:0]    drained_q;
   wire                 ps_wr;
   logic [PIPE_W-1:0]   ps_wr_pipe;
   inc_pkg::pipe_word_t ps_wr_data, pk_ps, op_ps, next_ps;
@@ -180,6 +182,7 @@ module inc_pipe #(
   assign {next_ps, op_ps, pk_ps} = ps_rdata;
   assign live       = bound_q & ~binding_q;
   assign pipe_error = error_q;
+  assign pipe_drained = drained_q;
   assign mode2      = mode2_q;
   assign next_send  = next_ps.next_send;
 
@@ -201,7 +204,11 @@ module inc_pipe #(
   wire               init_ep   = tbl_fire && tbl_id == inc_spec_pkg::TABLE_EP_CFG;
   wire               init_pipe = tbl_fire && tbl_id == inc_spec_pkg::TABLE_PIPE_CFG;
   wire               write_ctl = tbl_fire && tbl_id == inc_spec_pkg::TABLE_PIPE_CTL;
-  wire [PIPE_W-1:0]  tbl_p     = tbl_index[PIPE_W-1:0];
+  wire               write_list = tbl_fire && (tbl_id == inc_spec_pkg::TABLE_OUT_LIST
+                                               || tbl_id == inc_spec_pkg::TABLE_IN_LIST);
+  // The pipe of the command that waits; without one, each in turn, for pipe_drained.
+  logic [PIPE_W-1:0] tbl_p;
+  logic              tbl_seen_q;      // tbl_p is the command's
   wire [EP_W-1:0]    tbl_e     = tbl_index[EP_W-1:0];
   wire               fin;             // PK commits in this clock
   wire               f_take;          // and its contribution is taken
@@ -538,7 +545,7 @@ module inc_pipe #(
   wire        rcy_real = !rcy_move[23] && rcy_move != 24'd0;
 
   // table access
-  wire quiet       = tbl_valid && lk_idle && !pk_busy && !bind_busy && adv_idle && ao_idle
+  wire quiet       = tbl_seen_q && tbl_valid && lk_idle && !pk_busy && !bind_busy && adv_idle && ao_idle
                      && tx_idle && jobs_idle && fwd_drained
                      && rcy_pend == '0 && err_pend_q == '0;
   wire drained     = !bound_q[tbl_p] || error_q[tbl_p]
@@ -579,6 +586,8 @@ module inc_pipe #(
     else if (bind_busy)              op_pipe = bind_pipe;
     else                             op_pipe = tbl_p;
   end
+  wire look = !tbl_valid && !tbl_seen_q && !req_rel && !req_imm && !rcy_any && !err_any && !req_scan
+              && !bind_busy;
   assign cfg_pipe = (tbl_valid && quiet) ? tbl_p : sc_cfg_want ? sc_cfg_pipe : op_in_pipe;
 
   // ACK to send
@@ -772,7 +781,7 @@ module inc_pipe #(
       c_tag_q <= 23'(lk.psn >> lk.n_log2);
       c_bit_q <= FAN_IN'(1) << lk.in_index;
       c_all_q <= ~({FAN_IN{1'b1}} << lk.fan_in);
-      addr_q  <= ADDR_W'(lk_blk) * ADDR_W'(BPB);
+      addr_q  <= ADDR_W'({lk_blk, 11'd0} >> $clog2(DATA_W));
       left_q  <= lk.pay_beats;
       if (!lk_takes_pipe) begin
         v_engine_q <= 1'b0;
@@ -803,6 +812,13 @@ module inc_pipe #(
     if (err_valid && !error_q[err_pipe]) err_pend_q[err_pipe] <= 1'b1;
     if (op_bdone) binding_q[bind_pipe] <= 1'b0;
     if (write_ctl) quiesced_q[tbl_p] <= tbl_quiesced;
+    tbl_seen_q <= tbl_valid && !tbl_done;
+    if (tbl_valid) begin
+      tbl_p <= tbl_index[PIPE_W-1:0];
+    end else if (look) begin
+      drained_q[tbl_p] <= drained;
+      tbl_p            <= tbl_p + 1'b1;
+    end
     if (init_pipe) begin
       bound_q[tbl_p]    <= tbl_pipe.valid;
       binding_q[tbl_p]  <= tbl_pipe.valid;
@@ -821,6 +837,9 @@ module inc_pipe #(
       binding_q   <= '0;
       quiesced_q  <= '0;
       mode2_q     <= '0;
+      drained_q   <= '1;
+      tbl_p       <= '0;
+      tbl_seen_q  <= 1'b0;
     end
 `ifdef INC_ASSERT
     if (!rst && op_rel) assert (rel_psn == op_ps.next_send);
@@ -890,7 +909,8 @@ module inc_pipe #(
 
   wire   to_ack_fin = fin && to_ack;                      // who takes ACKs writes this record
   assign ret_valid  = (fin && !to_ack_fin) || adv || op_rel || op_rcy || op_err || op_ack
-                      || op_bind || op_bdone || init_ep || init_pipe || write_ctl;
+                      || op_bind || op_bdone || init_ep || init_pipe || write_ctl
+                      || write_list;
 
   // the values after the event
   logic [7:0]        r_cause, r_verdict;
@@ -957,6 +977,10 @@ module inc_pipe #(
     end else if (tbl_id == inc_spec_pkg::TABLE_EP_CFG) begin
       g_rx = 1'b1; g_tx = 1'b1; r_has_ep = 1'b1;
       r_epsn = tbl_ep.psn0; r_msn = '0; r_nak = 1'b0; r_kind = inc_spec_pkg::ACK_KIND_NONE;
+    end else if (write_list) begin
+      r_has_ep = 1'b1;
+      r_slot   = 24'(tbl_id);
+      r_psn    = 24'(tbl_index);
     end else begin
       r_pipe = tbl_p; g_pipe = 1'b1; r_has_pipe = 1'b1;
       if (tbl_id == inc_spec_pkg::TABLE_PIPE_CTL) begin
@@ -970,7 +994,8 @@ module inc_pipe #(
   inc_pkg::pipe_word_t r_ps;
   assign r_ps = ps_wr ? ps_wr_data : fin ? pk_ps : op_ps;
   inc_pipe_record #(.FAN_IN(FAN_IN)) u_record (
-    .cause(r_cause), .verdict(r_verdict), .frame(r_frame), .pipe(8'(r_pipe)), .ep(12'(r_ep)),
+    .cause(r_cause), .verdict(r_verdict), .frame(r_frame), .pipe(8'(r_pipe)),
+    .ep(write_list ? tbl_list_ep : 12'(r_ep)),
     .has_pipe(r_has_pipe), .has_ep(r_has_ep), .psn(r_psn), .slot(r_slot),
     .g_rx(g_rx), .g_tx(g_tx), .g_pipe(g_pipe), .g_slot(g_slot),
     .epsn(r_epsn), .msn(r_msn), .nak_sent(r_nak), .ack_kind(r_kind), .psn0(tbl_ep.psn0),

@@ -17,8 +17,7 @@ module inc_translate_header #(
   parameter int BLOCKS    = 512,
   parameter int EP_W      = $clog2(ENDPOINTS),
   parameter int BLK_W     = $clog2(BLOCKS),
-  parameter int BPB       = 2048 / DATA_W,
-  parameter int ADDR_W    = $clog2(BLOCKS * BPB)
+  parameter int ADDR_W    = $clog2(BLOCKS * 2048 / DATA_W)
 ) (
   input  wire                        clk,
   input  wire                        rst,
@@ -129,7 +128,7 @@ module inc_translate_header #(
       hdr_q       <= hdr_d;
       offset_q    <= slot_meta.offset;
       bank_q      <= slot_flip;
-      addr_q      <= ADDR_W'(job_q.block[BLK_W-1:0]) * ADDR_W'(BPB);
+      addr_q      <= ADDR_W'({job_q.block[BLK_W-1:0], 11'd0} >> $clog2(DATA_W));
       beats_q     <= beats_d;
     end
     add_q <= read_q && has_reth;

@@ -275,6 +275,7 @@ module inc_csr (
         logic ERROR_GOT;
         logic ERROR_WANTED;
         logic PIPE_ERRORS[8];
+        logic PIPE_DRAINED[8];
         logic TABLE_DATA[24];
     } decoded_reg_strb_t;
     decoded_reg_strb_t decoded_reg_strb;
@@ -366,6 +367,11 @@ module inc_csr (
             is_valid_addr |= cpuif_req_masked & (cpuif_addr == 12'h80 + (12)'(i0) * 12'h4);
             is_valid_rw |= cpuif_req_masked & (cpuif_addr == 12'h80 + (12)'(i0) * 12'h4) & !cpuif_req_is_wr;
         end
+        for(int i0=0; i0<8; i0++) begin
+            decoded_reg_strb.PIPE_DRAINED[i0] = cpuif_req_masked & (cpuif_addr == 12'ha0 + (12)'(i0) * 12'h4) & !cpuif_req_is_wr;
+            is_valid_addr |= cpuif_req_masked & (cpuif_addr == 12'ha0 + (12)'(i0) * 12'h4);
+            is_valid_rw |= cpuif_req_masked & (cpuif_addr == 12'ha0 + (12)'(i0) * 12'h4) & !cpuif_req_is_wr;
+        end
         for(int i0=0; i0<24; i0++) begin
             decoded_reg_strb.TABLE_DATA[i0] = cpuif_req_masked & (cpuif_addr == 12'h100 + (12)'(i0) * 12'h4);
             is_valid_addr |= cpuif_req_masked & (cpuif_addr == 12'h100 + (12)'(i0) * 12'h4);
@@ -453,6 +459,10 @@ module inc_csr (
                 logic next;
                 logic load_next;
             } table_done;
+            struct {
+                logic next;
+                logic load_next;
+            } drain_done;
         } IRQ_STATUS;
         struct {
             struct {
@@ -467,6 +477,10 @@ module inc_csr (
                 logic next;
                 logic load_next;
             } table_done;
+            struct {
+                logic next;
+                logic load_next;
+            } drain_done;
         } IRQ_ENABLE;
         struct {
             struct {
@@ -555,6 +569,9 @@ module inc_csr (
             struct {
                 logic value;
             } table_done;
+            struct {
+                logic value;
+            } drain_done;
         } IRQ_STATUS;
         struct {
             struct {
@@ -566,6 +583,9 @@ module inc_csr (
             struct {
                 logic value;
             } table_done;
+            struct {
+                logic value;
+            } drain_done;
         } IRQ_ENABLE;
         struct {
             struct {
@@ -847,10 +867,36 @@ module inc_csr (
             end
         end
     end
+    // Field: inc_csr.IRQ_STATUS.drain_done
+    always_comb begin
+        automatic logic [0:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.IRQ_STATUS.drain_done.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.IRQ_STATUS && decoded_req_is_wr) begin // SW write 1 clear
+            next_c = field_storage.IRQ_STATUS.drain_done.value & ~(decoded_wr_data[3:3] & decoded_wr_biten[3:3]);
+            load_next_c = '1;
+        end else if(hwif_in.IRQ_STATUS.drain_done.next) begin // stickybit
+            next_c = '1;
+            load_next_c = '1;
+        end
+        field_combo.IRQ_STATUS.drain_done.next = next_c;
+        field_combo.IRQ_STATUS.drain_done.load_next = load_next_c;
+    end
+    always_ff @(posedge clk) begin
+        if(rst) begin
+            field_storage.IRQ_STATUS.drain_done.value <= 1'h0;
+        end else begin
+            if(field_combo.IRQ_STATUS.drain_done.load_next) begin
+                field_storage.IRQ_STATUS.drain_done.value <= field_combo.IRQ_STATUS.drain_done.next;
+            end
+        end
+    end
     assign hwif_out.IRQ_STATUS.intr =
         |(field_storage.IRQ_STATUS.pipe_error.value & field_storage.IRQ_ENABLE.pipe_error.value)
         || |(field_storage.IRQ_STATUS.bind_done.value & field_storage.IRQ_ENABLE.bind_done.value)
-        || |(field_storage.IRQ_STATUS.table_done.value & field_storage.IRQ_ENABLE.table_done.value);
+        || |(field_storage.IRQ_STATUS.table_done.value & field_storage.IRQ_ENABLE.table_done.value)
+        || |(field_storage.IRQ_STATUS.drain_done.value & field_storage.IRQ_ENABLE.drain_done.value);
     // Field: inc_csr.IRQ_ENABLE.pipe_error
     always_comb begin
         automatic logic [0:0] next_c;
@@ -920,6 +966,29 @@ module inc_csr (
         end
     end
     assign hwif_out.IRQ_ENABLE.table_done.value = field_storage.IRQ_ENABLE.table_done.value;
+    // Field: inc_csr.IRQ_ENABLE.drain_done
+    always_comb begin
+        automatic logic [0:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.IRQ_ENABLE.drain_done.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.IRQ_ENABLE && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.IRQ_ENABLE.drain_done.value & ~decoded_wr_biten[3:3]) | (decoded_wr_data[3:3] & decoded_wr_biten[3:3]);
+            load_next_c = '1;
+        end
+        field_combo.IRQ_ENABLE.drain_done.next = next_c;
+        field_combo.IRQ_ENABLE.drain_done.load_next = load_next_c;
+    end
+    always_ff @(posedge clk) begin
+        if(rst) begin
+            field_storage.IRQ_ENABLE.drain_done.value <= 1'h0;
+        end else begin
+            if(field_combo.IRQ_ENABLE.drain_done.load_next) begin
+                field_storage.IRQ_ENABLE.drain_done.value <= field_combo.IRQ_ENABLE.drain_done.next;
+            end
+        end
+    end
+    assign hwif_out.IRQ_ENABLE.drain_done.value = field_storage.IRQ_ENABLE.drain_done.value;
     // Field: inc_csr.ERROR_FIRST.kind
     always_comb begin
         automatic logic [7:0] next_c;
@@ -1235,11 +1304,13 @@ module inc_csr (
             readback_data_var[ad_hi(12'h50)][0] = field_storage.IRQ_STATUS.pipe_error.value;
             readback_data_var[ad_hi(12'h50)][1] = field_storage.IRQ_STATUS.bind_done.value;
             readback_data_var[ad_hi(12'h50)][2] = field_storage.IRQ_STATUS.table_done.value;
+            readback_data_var[ad_hi(12'h50)][3] = field_storage.IRQ_STATUS.drain_done.value;
         end
         if(ad_low(rd_mux_addr) == ad_low(12'h54)) begin
             readback_data_var[ad_hi(12'h54)][0] = field_storage.IRQ_ENABLE.pipe_error.value;
             readback_data_var[ad_hi(12'h54)][1] = field_storage.IRQ_ENABLE.bind_done.value;
             readback_data_var[ad_hi(12'h54)][2] = field_storage.IRQ_ENABLE.table_done.value;
+            readback_data_var[ad_hi(12'h54)][3] = field_storage.IRQ_ENABLE.drain_done.value;
         end
         if(ad_low(rd_mux_addr) == ad_low(12'h60)) begin
             readback_data_var[ad_hi(12'h60)][7:0] = field_storage.ERROR_FIRST.kind.value;
@@ -1259,6 +1330,11 @@ module inc_csr (
         for(int i0=0; i0<8; i0++) begin
             if(ad_low(rd_mux_addr) == ad_low(12'h80 + (12)'(i0) * 12'h4)) begin
                 readback_data_var[ad_hi(12'h80 + (12)'(i0) * 12'h4)][31:0] = hwif_in.PIPE_ERRORS[i0].pipes.next;
+            end
+        end
+        for(int i0=0; i0<8; i0++) begin
+            if(ad_low(rd_mux_addr) == ad_low(12'ha0 + (12)'(i0) * 12'h4)) begin
+                readback_data_var[ad_hi(12'ha0 + (12)'(i0) * 12'h4)][31:0] = hwif_in.PIPE_DRAINED[i0].pipes.next;
             end
         end
         for(int i0=0; i0<24; i0++) begin

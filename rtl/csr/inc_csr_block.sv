@@ -74,6 +74,7 @@ module inc_csr_block #(
   input  wire  [47:0]   s_cnt_rsp_data,
 
   input  wire  [PIPES-1:0] status_pipe_error,  // level: the pipe is in error
+  input  wire  [PIPES-1:0] status_pipe_drained,  // level: the pipe may be written
   input  wire           stat_bind_done,        // a pipe finished binding
   input  wire           stat_error_valid,      // a pipe goes to error, because of:
   input  wire  [7:0]    stat_error_kind,       // inc_spec_pkg::ERROR_KIND_*
@@ -110,7 +111,7 @@ module inc_csr_block #(
   always_comb begin
     case (hwif_out.TABLE_CMD.table_id.value)
       inc_spec_pkg::TABLE_PIPE_CFG, inc_spec_pkg::TABLE_PIPE_STATE,
-      inc_spec_pkg::TABLE_PIPE_CTL:                           entries = 13'(PIPES);
+      inc_spec_pkg::TABLE_PIPE_CTL, inc_spec_pkg::TABLE_PIPE_ERROR: entries = 13'(PIPES);
       inc_spec_pkg::TABLE_OUT_LIST, inc_spec_pkg::TABLE_IN_LIST: entries = 13'(OUTS);
       default:                                                entries = 13'(ENDPOINTS);
     endcase
@@ -120,7 +121,10 @@ module inc_csr_block #(
     end
     if ({1'b0, hwif_out.TABLE_CMD.table_id.value} >= 5'(inc_spec_pkg::TABLE_COUNT)
         || (hwif_out.TABLE_CMD.write.value
-            && inc_spec_pkg::table_is_read_only(hwif_out.TABLE_CMD.table_id.value))) begin
+            && inc_spec_pkg::table_is_read_only(hwif_out.TABLE_CMD.table_id.value))
+        || (MODE2 == 0 && (hwif_out.TABLE_CMD.table_id.value == inc_spec_pkg::TABLE_IN_LIST
+                           || hwif_out.TABLE_CMD.table_id.value == inc_spec_pkg::TABLE_PIPE_CTL)))
+    begin
       refuse = inc_spec_pkg::TABLE_ERROR_BAD_TABLE;
     end
   end
@@ -220,24 +224,31 @@ module inc_csr_block #(
   assign hwif_in.CNT_HI.value.next    = cnt_data_q[47:32];
 
   // ---------------------------------------------------------------- errors and interrupts
-  logic [PIPES-1:0] pipe_error_q;
+  logic [PIPES-1:0] pipe_error_q, pipe_drained_q;
   wire  [255:0]     pipe_error = 256'(pipe_error_q);
+  wire  [255:0]     pipe_drained = 256'(pipe_drained_q);
   wire              capture = stat_error_valid && !hwif_out.ERROR_FIRST.valid.value;
 
   always_ff @(posedge clk) begin
-    pipe_error_q <= status_pipe_error;
-    if (rst) pipe_error_q <= '0;
+    pipe_error_q   <= status_pipe_error;
+    pipe_drained_q <= status_pipe_drained;
+    if (rst) begin
+      pipe_error_q   <= '0;
+      pipe_drained_q <= '1;  // nothing is bound
+    end
   end
 
   generate
-    for (genvar i = 0; i < 8; i++) begin : gen_pipe_errors
+    for (genvar i = 0; i < 8; i++) begin : gen_pipe_status
       assign hwif_in.PIPE_ERRORS[i].pipes.next = pipe_error[i*32 +: 32];
+      assign hwif_in.PIPE_DRAINED[i].pipes.next = pipe_drained[i*32 +: 32];
     end
   endgenerate
 
   assign hwif_in.IRQ_STATUS.pipe_error.next = |(status_pipe_error & ~pipe_error_q);
   assign hwif_in.IRQ_STATUS.bind_done.next  = stat_bind_done;
   assign hwif_in.IRQ_STATUS.table_done.next = done;
+  assign hwif_in.IRQ_STATUS.drain_done.next = |(status_pipe_drained & ~pipe_drained_q);
 
   assign hwif_in.ERROR_FIRST.kind.next      = stat_error_kind;
   assign hwif_in.ERROR_FIRST.kind.we        = capture;

@@ -143,9 +143,14 @@ package inc_csr_pkg;
     } inc_csr__IRQ_STATUS__table_done__in_t;
 
     typedef struct {
+        logic next;
+    } inc_csr__IRQ_STATUS__drain_done__in_t;
+
+    typedef struct {
         inc_csr__IRQ_STATUS__pipe_error__in_t pipe_error;
         inc_csr__IRQ_STATUS__bind_done__in_t bind_done;
         inc_csr__IRQ_STATUS__table_done__in_t table_done;
+        inc_csr__IRQ_STATUS__drain_done__in_t drain_done;
     } inc_csr__IRQ_STATUS__in_t;
 
     typedef struct {
@@ -212,6 +217,14 @@ package inc_csr_pkg;
 
     typedef struct {
         logic [31:0] next;
+    } inc_csr__PIPE_DRAINEDx__pipes__in_t;
+
+    typedef struct {
+        inc_csr__PIPE_DRAINEDx__pipes__in_t pipes;
+    } inc_csr__PIPE_DRAINEDx__in_t;
+
+    typedef struct {
+        logic [31:0] next;
         logic we;
     } inc_csr__TABLE_DATAx__word__in_t;
 
@@ -235,6 +248,7 @@ package inc_csr_pkg;
         inc_csr__ERROR_GOT__in_t ERROR_GOT;
         inc_csr__ERROR_WANTED__in_t ERROR_WANTED;
         inc_csr__PIPE_ERRORSx__in_t PIPE_ERRORS[8];
+        inc_csr__PIPE_DRAINEDx__in_t PIPE_DRAINED[8];
         inc_csr__TABLE_DATAx__in_t TABLE_DATA[24];
     } inc_csr__in_t;
 
@@ -303,9 +317,14 @@ package inc_csr_pkg;
     } inc_csr__IRQ_ENABLE__table_done__out_t;
 
     typedef struct {
+        logic value;
+    } inc_csr__IRQ_ENABLE__drain_done__out_t;
+
+    typedef struct {
         inc_csr__IRQ_ENABLE__pipe_error__out_t pipe_error;
         inc_csr__IRQ_ENABLE__bind_done__out_t bind_done;
         inc_csr__IRQ_ENABLE__table_done__out_t table_done;
+        inc_csr__IRQ_ENABLE__drain_done__out_t drain_done;
     } inc_csr__IRQ_ENABLE__out_t;
 
     typedef struct {

@@ -7,7 +7,7 @@
 package inc_spec_pkg;
 
   localparam int          SPEC_VERSION = 1;
-  localparam logic [31:0] SPEC_HASH = 32'h976e92db;  // of names, values, order; not of docs
+  localparam logic [31:0] SPEC_HASH = 32'h5007f9e3;  // of names, values, order; not of docs
 
   // UDP destination port that alone makes a frame RoCEv2 (IBTA A17)
   localparam logic [15:0] ROCE_UDP_PORT = 16'd4791;
@@ -363,12 +363,13 @@ package inc_spec_pkg;
   localparam logic [3:0] TABLE_PIPE_STATE = 4'd5;
   localparam logic [3:0] TABLE_IN_LIST = 4'd6;
   localparam logic [3:0] TABLE_PIPE_CTL = 4'd7;
-  localparam int TABLE_COUNT = 8;
+  localparam logic [3:0] TABLE_PIPE_ERROR = 4'd8;
+  localparam int TABLE_COUNT = 9;
 
   // Only the engine writes it.
   function automatic logic table_is_read_only(input logic [3:0] table_id);
     case (table_id)
-      4'd3, 4'd4, 4'd5: table_is_read_only = 1'b1;
+      4'd3, 4'd4, 4'd5, 4'd8: table_is_read_only = 1'b1;
       default: table_is_read_only = 1'b0;
     endcase
   endfunction
@@ -511,6 +512,19 @@ package inc_spec_pkg;
   typedef struct packed {
     logic quiesced;
   } pipe_ctl_t;
+
+  localparam int PIPE_ERROR_W = 108;
+  // kind: error_kinds; none: no error
+  // endpoint: at which it was seen
+  // psn: of the frame, or of the oldest frame without an answer
+  // got: as error_kinds says
+  typedef struct packed {
+    logic [31:0] wanted;
+    logic [31:0] got;
+    logic [23:0] psn;
+    logic [11:0] endpoint;
+    logic [7:0] kind;
+  } pipe_error_t;
 
   // Retirement record, in 32-bit words; the first field is at bit 0.
   localparam logic [3:0] GROUP_RX = 4'd1;

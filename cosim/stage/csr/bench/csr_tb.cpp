@@ -32,6 +32,7 @@ using Entry = std::array<uint32_t, kWords>;
 
 constexpr uint32_t kEndpoints = 64, kPipes = 40, kOuts = 100;  // of inc_csr_tb
 constexpr uint32_t kCounters = INC_COUNTER_COUNT;
+constexpr uint64_t kAllPipes = (1ULL << kPipes) - 1;
 constexpr uint32_t kOkay = 0, kSlverr = 2;
 
 // Addresses, by the generated header that a C driver would use.
@@ -40,7 +41,7 @@ constexpr uint32_t
   AT(ID), AT(VERSION), AT(SPEC_HASH), AT(SCRATCH), AT(CAPS_DATA), AT(CAPS_TABLES), AT(CAPS_MEMORY),
   AT(CAPS_LISTS), AT(CAPS_ENGINE), AT(CTRL), AT(TICK_CLOCKS), AT(TABLE_CMD), AT(TABLE_STATUS),
   AT(CNT_INDEX), AT(CNT_LO), AT(CNT_HI), AT(IRQ_STATUS), AT(IRQ_ENABLE), AT(ERROR_FIRST),
-  AT(ERROR_PSN), AT(ERROR_GOT), AT(ERROR_WANTED), AT(PIPE_ERRORS), AT(TABLE_DATA);
+  AT(ERROR_PSN), AT(ERROR_GOT), AT(ERROR_WANTED), AT(PIPE_ERRORS), AT(PIPE_DRAINED), AT(TABLE_DATA);
 #undef AT
 
 class Bench {
@@ -81,6 +82,7 @@ class Bench {
     dut.s_axil_bready = dut.s_axil_rready = 0;
     dut.m_tbl_ready = dut.s_tbl_rsp_valid = 0;
     dut.status_pipe_error = 0;
+    dut.status_pipe_drained = kAllPipes;  // none is bound
     dut.stat_error_valid = 0;
     pulse_mode = 0;
     waiting_ = false;
@@ -239,7 +241,7 @@ void identification(Bench& b) {
   b.want("ID", b.get(ID), 0x45504943);
   b.want("VERSION", b.get(VERSION), 0x00010001);
   b.want("SPEC_HASH", b.get(SPEC_HASH), INC_SPEC_HASH);
-  b.want("CAPS_DATA", b.get(CAPS_DATA), 256 | 5 << 16 | 1 << 25);
+  b.want("CAPS_DATA", b.get(CAPS_DATA), 256 | 5 << 16 | 1 << 24 | 1 << 25);
   b.want("CAPS_TABLES", b.get(CAPS_TABLES), kEndpoints | kPipes << 16);
   b.want("CAPS_MEMORY", b.get(CAPS_MEMORY), 128 | 10 << 24);
   b.want("CAPS_LISTS", b.get(CAPS_LISTS), kOuts | kCounters << 16);
@@ -252,12 +254,13 @@ void identification(Bench& b) {
 // Addresses without a register, and accesses that a register does not allow, are answered SLVERR.
 void refusals(Bench& b) {
   uint32_t data = 0;
-  for (uint32_t addr : {0x02cu, 0x038u, 0x04cu, 0x058u, 0x070u, 0x0a0u, 0x160u, 0x180u, 0xffcu}) {
+  for (uint32_t addr : {0x02cu, 0x038u, 0x04cu, 0x058u, 0x070u, 0x0c0u, 0x160u, 0x180u, 0xffcu}) {
     b.want("read of no register", b.read(addr, &data), kSlverr);
     b.want("write of no register", b.write(addr, 1), kSlverr);
   }
   for (uint32_t addr : {ID, VERSION, SPEC_HASH, CAPS_DATA, CAPS_LISTS, TABLE_STATUS, CNT_LO, CNT_HI, ERROR_FIRST,
-                        ERROR_PSN, ERROR_GOT, ERROR_WANTED, PIPE_ERRORS, PIPE_ERRORS + 28}) {
+                        ERROR_PSN, ERROR_GOT, ERROR_WANTED, PIPE_ERRORS, PIPE_ERRORS + 28, PIPE_DRAINED,
+                        PIPE_DRAINED + 28, CAPS_ENGINE}) {
     b.want("write of a read-only register", b.write(addr, 0xffffffff), kSlverr);
   }
   b.want("read of CTRL", b.read(CTRL, &data), kSlverr);
@@ -277,8 +280,8 @@ void scratch(Bench& b) {
 }
 
 void tables(Bench& b) {
-  const uint32_t entries[] = {kEndpoints, kPipes, kOuts, kEndpoints, kEndpoints, kPipes, kOuts, kPipes};
-  const bool read_only[] = {false, false, false, true, true, true, false, false};
+  const uint32_t entries[] = {kEndpoints, kPipes, kOuts, kEndpoints, kEndpoints, kPipes, kOuts, kPipes, kPipes};
+  const bool read_only[] = {false, false, false, true, true, true, false, false, true};
   static_assert(std::size(entries) == INC_TABLE_COUNT && std::size(read_only) == INC_TABLE_COUNT);
   std::map<std::pair<uint32_t, uint32_t>, Entry> mirror;
   b.tables.clear();
@@ -408,7 +411,7 @@ void errors(Bench& b) {
 }
 
 void interrupts(Bench& b) {
-  b.put(IRQ_STATUS, 7);
+  b.put(IRQ_STATUS, 15);
   b.want("cleared", b.get(IRQ_STATUS), 0);
   b.dut.status_pipe_error = 1ULL << 39;
   b.tick();
@@ -442,6 +445,31 @@ void interrupts(Bench& b) {
   b.tick();
   b.want("bind done", b.get(IRQ_STATUS), 2);
   b.put(IRQ_STATUS, 2);
+
+  b.want("PIPE_DRAINED[1]", b.get(PIPE_DRAINED + 4), kAllPipes >> 32);
+  b.dut.status_pipe_drained = kAllPipes & ~(1ULL << 39 | 1);
+  b.tick();
+  b.tick();
+  b.want("PIPE_DRAINED[0] with pipe 0 at work", b.get(PIPE_DRAINED), 0xfffffffe);
+  b.want("PIPE_DRAINED[1] with pipe 39 at work", b.get(PIPE_DRAINED + 4), 0x7f);
+  b.want("PIPE_DRAINED[2]: no such pipes", b.get(PIPE_DRAINED + 8), 0);
+  b.want("a pipe that begins to work is no event", b.get(IRQ_STATUS), 0);
+  b.dut.status_pipe_drained |= 1ULL << 39;
+  b.tick();
+  b.tick();
+  b.want("drain done", b.get(IRQ_STATUS), 8);
+  b.want("irq while another is enabled", b.dut.irq, 0);
+  b.put(IRQ_ENABLE, 8);
+  b.tick();
+  b.want("irq of a drain", b.dut.irq, 1);
+  b.put(IRQ_STATUS, 8);
+  b.want("a pipe that stays drained is no new event", b.get(IRQ_STATUS), 0);
+  b.dut.status_pipe_drained = kAllPipes;
+  b.tick();
+  b.tick();
+  b.want("the other one's drain", b.get(IRQ_STATUS), 8);
+  b.put(IRQ_STATUS, 8);
+  b.put(IRQ_ENABLE, 1);
 }
 
 }  // namespace
