@@ -265,7 +265,7 @@ func TestRefusedWhileReading(t *testing.T) {
 	}
 }
 
-// Entries of the lists leave records too; then the counter must be exact.
+// Entries of the lists leave records too.
 func TestListWrites(t *testing.T) {
 	d := run2(t)
 	n := slices.IndexFunc(d.out.Records, func(r spec.Record) bool { return r.Cause == spec.CauseTableWrite && r.Groups == 0 })

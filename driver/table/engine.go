@@ -20,16 +20,30 @@ type Capabilities struct {
 	Ports     int
 	Endpoints int // entries of ep_cfg, a power of two
 	Pipes     int // entries of pipe_cfg
-	Outs      int // entries of out_list
+	Outs      int // entries of out_list, and of in_list
 	PoolKB    int // payload pool
 	MTU       int // largest payload of a packet, in bytes
+	FanIn     int // most ins of a pipe
 	Mode2     bool
 	Mode3     bool
 	Float     bool
+
+	CutThrough bool // a result leaves while its last contribution arrives
 }
 
 // Blocks is the size of the payload pool in blocks of spec.BlockBytes.
 func (c Capabilities) Blocks() int { return c.PoolKB * 1024 / spec.BlockBytes }
+
+// modes says which modes the build has, for messages.
+func (c Capabilities) modes() string {
+	switch {
+	case c.Mode2 && c.Mode3:
+		return "2 and 3"
+	case c.Mode2:
+		return "2"
+	}
+	return "3"
+}
 
 // Engine is one engine behind its registers. Its methods must not be called from several goroutines at once: a table
 // command takes several register accesses.
@@ -53,8 +67,10 @@ func Open(ctx context.Context, regs device.Registers) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if major := device.VersionMajor.Get(version); major != device.MapMajor {
-		return nil, fmt.Errorf("engine: register map version %d.%d, want %d", major, device.VersionMinor.Get(version), device.MapMajor)
+	major, minor := device.VersionMajor.Get(version), device.VersionMinor.Get(version)
+	if major != device.MapMajor || minor < device.MapMinor {
+		return nil, fmt.Errorf("engine: register map version %d.%d, want %d.%d or a later %d.x", major, minor,
+			device.MapMajor, device.MapMinor, device.MapMajor)
 	}
 	hash, err := e.read(ctx, "SPEC_HASH", device.RegSpecHash)
 	if err != nil {
@@ -70,14 +86,15 @@ func Open(ctx context.Context, regs device.Registers) (*Engine, error) {
 }
 
 func (e *Engine) readCapabilities(ctx context.Context) error {
-	var words [4]uint32
-	for i := range words {
+	var words [5]uint32
+	for i, addr := range []uint32{device.RegCapsData, device.RegCapsTables, device.RegCapsMemory, device.RegCapsLists,
+		device.RegCapsEngine} {
 		var err error
-		if words[i], err = e.read(ctx, "CAPS", device.RegCapsData+4*uint32(i)); err != nil {
+		if words[i], err = e.read(ctx, "CAPS", addr); err != nil {
 			return err
 		}
 	}
-	data, tables, memory, lists := words[0], words[1], words[2], words[3]
+	data, tables, memory, lists, rest := words[0], words[1], words[2], words[3], words[4]
 	e.caps = Capabilities{
 		DataW:     int(device.CapsDataDataW.Get(data)),
 		Ports:     int(device.CapsDataPorts.Get(data)),
@@ -86,9 +103,12 @@ func (e *Engine) readCapabilities(ctx context.Context) error {
 		Outs:      int(device.CapsListsOuts.Get(lists)),
 		PoolKB:    int(device.CapsMemoryPoolKB.Get(memory)),
 		MTU:       1 << device.CapsMemoryMTULog2.Get(memory),
+		FanIn:     int(device.CapsEngineFanIn.Get(rest)),
 		Mode2:     device.CapsDataMode2.Get(data) != 0,
 		Mode3:     device.CapsDataMode3.Get(data) != 0,
 		Float:     device.CapsDataFloat.Get(data) != 0,
+
+		CutThrough: device.CapsEngineCutThrough.Get(rest) != 0,
 	}
 	if bits.OnesCount(uint(e.caps.Endpoints)) != 1 {
 		return fmt.Errorf("engine: %d endpoint entries, want a power of two", e.caps.Endpoints)
@@ -124,7 +144,7 @@ func (r *RefusedError) Error() string {
 	why := map[spec.TableError]string{
 		spec.TableErrorBusy:     ": the pipe is binding or not drained",
 		spec.TableErrorBadIndex: ": the build has no such entry",
-		spec.TableErrorBadTable: ": no such table, or a write to one that only the engine writes",
+		spec.TableErrorBadTable: ": the build has no such table, or only the engine writes it",
 	}[r.Reason]
 	return fmt.Sprintf("%s of %v[%d] refused: %v%s", verb, r.Table, r.Index, r.Reason, why)
 }

@@ -11,11 +11,12 @@ import (
 )
 
 // Plan is a configuration laid out in the tables of one build: an endpoint at the low bits of its QPN, a pipe at its
-// own number, the outs of the pipes one after the other in the out list.
+// own number, the outs of the pipes one after the other in the out list, the ins of the Mode-II pipes in the in list.
 type Plan struct {
 	cfg       engine.Config
 	endpoints []int // entry of each endpoint
 	outBase   []int // first entry of each pipe in the out list
+	inBase    []int // first entry of each Mode-II pipe in the in list; 0 for others
 }
 
 // NewPlan lays cfg out for a build. The error joins every reason why it does not fit, each with the name of the
@@ -28,7 +29,8 @@ func NewPlan(cfg engine.Config, caps Capabilities) (*Plan, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Plan{cfg: cfg, endpoints: make([]int, len(cfg.Endpoints)), outBase: make([]int, len(cfg.Pipes))}
+	p := &Plan{cfg: cfg, endpoints: make([]int, len(cfg.Endpoints)), outBase: make([]int, len(cfg.Pipes)),
+		inBase: make([]int, len(cfg.Pipes))}
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 
@@ -50,30 +52,57 @@ func NewPlan(cfg engine.Config, caps Capabilities) (*Plan, error) {
 	if len(cfg.Pipes) > caps.Pipes {
 		bad("pipes: got %d, want at most %d", len(cfg.Pipes), caps.Pipes)
 	}
-	outs := 0
+	outs, ins := 0, 0
 	for i, pipe := range cfg.Pipes {
 		p.outBase[i] = outs
 		outs += len(pipe.Outs)
-		if pipe.Mode == 3 && !caps.Mode3 {
-			bad("%s: mode %d is not in this build", pipeName(cfg, i), pipe.Mode)
+		if pipe.Mode == 2 {
+			p.inBase[i] = ins
+			ins += len(pipe.Ins)
 		}
-		if pipe.MTU > caps.MTU {
-			bad("%s: MTU %d, want at most %d", pipeName(cfg, i), pipe.MTU, caps.MTU)
-		}
-		switch pipe.DType {
-		case spec.DTypeFloat32, spec.DTypeFloat16, spec.DTypeBfloat16:
-			if !caps.Float && len(pipe.Ins) > 1 {
-				bad("%s: %v is not in this build", pipeName(cfg, i), pipe.DType)
-			}
+		for _, why := range caps.refuse(pipe) {
+			bad("%s: %s", pipeName(cfg, i), why)
 		}
 	}
 	if outs > caps.Outs {
 		bad("outs of all pipes: got %d, want at most %d", outs, caps.Outs)
 	}
+	if ins > caps.Outs {
+		bad("ins of all Mode-II pipes: got %d, want at most %d", ins, caps.Outs)
+	}
 	if len(errs) > 0 {
 		return nil, fmt.Errorf("engine %q does not fit the build: %w", cfg.Name, errors.Join(errs...))
 	}
 	return p, nil
+}
+
+// refuse says what of a pipe the build does not have.
+func (c Capabilities) refuse(pipe engine.Pipe) []string {
+	var why []string
+	bad := func(format string, args ...any) { why = append(why, fmt.Sprintf(format, args...)) }
+	if pipe.Mode == 2 && !c.Mode2 || pipe.Mode == 3 && !c.Mode3 {
+		bad("mode %d is not in this build, which has mode %s", pipe.Mode, c.modes())
+	}
+	if len(pipe.Ins) > c.FanIn {
+		bad("fan-in %d, want at most %d in this build", len(pipe.Ins), c.FanIn)
+	}
+	if pipe.MTU > c.MTU {
+		bad("MTU %d, want at most %d in this build", pipe.MTU, c.MTU)
+	}
+	switch pipe.DType {
+	case spec.DTypeFloat32, spec.DTypeFloat16, spec.DTypeBfloat16:
+		if !c.Float && len(pipe.Ins) > 1 && !pipe.Unpinned {
+			bad("%v is not in this build, which has integers only", pipe.DType)
+		}
+	}
+	// A slot starts at a beat of the data path.
+	if beat := c.DataW / 8; pipe.MTU < beat {
+		bad("MTU %d, want at least %d in this build: its data path has %d bits", pipe.MTU, beat, c.DataW)
+	} else if at := pipe.Base * spec.BlockBytes; at%beat != 0 {
+		bad("base block %d, want a multiple of %d in this build: its data path has %d bits", pipe.Base,
+			beat/spec.BlockBytes, c.DataW)
+	}
+	return why
 }
 
 // EndpointIndex is the entry of an endpoint of the configuration.
@@ -128,6 +157,7 @@ func (p *Plan) Pipe(pipe int) *spec.PipeCfg {
 		NLog2:      uint8(bits.TrailingZeros(uint(c.N))),
 		MTULog2:    uint8(bits.TrailingZeros(uint(c.MTU))),
 		OutBase:    uint16(p.outBase[pipe]),
+		InBase:     uint16(p.inBase[pipe]),
 		BaseBlock:  uint16(c.Base),
 		PSN0:       uint32(c.PSN0),
 		AckEvery:   uint16(c.AckEvery),
@@ -152,12 +182,20 @@ type placed struct {
 	entry spec.Entry
 }
 
-// outList are the out_list entries of a pipe.
-func (p *Plan) outList(pipe int) []placed {
+// lists are the out_list entries of a pipe and, of a Mode-II pipe, its in_list entries: there alone something is
+// handed on to the ins.
+func (p *Plan) lists(pipe int) []placed {
 	var list []placed
 	for i, o := range p.cfg.Pipes[pipe].Outs {
 		list = append(list, placed{fmt.Sprintf("%s, out %d", pipeName(p.cfg, pipe), i), p.outBase[pipe] + i,
 			&spec.OutList{Endpoint: uint16(p.endpoints[o])}})
+	}
+	if p.cfg.Pipes[pipe].Mode != 2 {
+		return list
+	}
+	for i, in := range p.cfg.Pipes[pipe].Ins {
+		list = append(list, placed{fmt.Sprintf("%s, in %d", pipeName(p.cfg, pipe), i), p.inBase[pipe] + i,
+			&spec.InList{Endpoint: uint16(p.endpoints[in])}})
 	}
 	return list
 }
@@ -187,8 +225,17 @@ func named(what string, i int, name string) string {
 	return fmt.Sprintf("%s %d (%s)", what, i, name)
 }
 
-// drained says that a pipe holds nothing anyone waits for (protocol.md 9).
-func drained(state spec.PipeState, ins []spec.EpRx) error {
+// drained says why a pipe holds something that someone waits for (protocol.md 9), or nil.
+func drained(mode uint8, state spec.PipeState, ins []spec.EpRx) error {
+	if mode == 2 {
+		switch {
+		case state.Incomplete != 0:
+			return fmt.Errorf("%d slots have started and are not complete", state.Incomplete)
+		case !state.Quiesced:
+			return errors.New("not quiesced: its ranks may still wait for their sends to complete")
+		}
+		return nil
+	}
 	if state.PSNStart != state.NextSend {
 		return fmt.Errorf("psnStart is %v, nextSend %v", psn.PSN(state.PSNStart), psn.PSN(state.NextSend))
 	}

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/epic-inc/epic/driver/device"
 	"github.com/epic-inc/epic/golden/engine"
 	"github.com/epic-inc/epic/golden/spec"
 )
 
-// Program writes a configuration to an engine that has bound none of its pipes since reset: out lists,
+// Program writes a configuration to an engine that has bound none of its pipes since reset: out and in lists,
 // endpoints, pipes. It returns when every pipe takes data, or ctx is done.
 func (e *Engine) Program(ctx context.Context, cfg engine.Config) (*Plan, error) {
 	plan, err := NewPlan(cfg, e.caps)
@@ -27,7 +28,7 @@ func (e *Engine) Program(ctx context.Context, cfg engine.Config) (*Plan, error) 
 		}
 	}
 	for i := range cfg.Pipes {
-		if err := e.writeAll(ctx, plan.outList(i)...); err != nil {
+		if err := e.writeAll(ctx, plan.lists(i)...); err != nil {
 			return nil, err
 		}
 	}
@@ -69,7 +70,7 @@ func (e *Engine) Repoint(ctx context.Context, cfg engine.Config, pipes ...int) (
 		if slices.Contains(pipes, i) {
 			continue
 		}
-		if err := e.verify(ctx, append(plan.outList(i), plan.pipe(i))...); err != nil {
+		if err := e.verify(ctx, append(plan.lists(i), plan.pipe(i))...); err != nil {
 			return nil, fmt.Errorf("%s is not to change: %w", pipeName(cfg, i), err)
 		}
 	}
@@ -82,12 +83,13 @@ func (e *Engine) Repoint(ctx context.Context, cfg engine.Config, pipes ...int) (
 	}
 
 	for _, u := range old {
-		if err := e.WriteEntry(ctx, u.index, &spec.EpCfg{}); err != nil {
+		u.entry.Valid = false // the rest stays: its PSN is where the next entry may start from
+		if err := e.WriteEntry(ctx, u.index, &u.entry); err != nil {
 			return nil, fmt.Errorf("remove endpoint entry %d: %w", u.index, err)
 		}
 	}
 	for _, p := range pipes {
-		if err := e.writeAll(ctx, plan.outList(p)...); err != nil {
+		if err := e.writeAll(ctx, plan.lists(p)...); err != nil {
 			return nil, err
 		}
 	}
@@ -104,6 +106,52 @@ func (e *Engine) Repoint(ctx context.Context, cfg engine.Config, pipes ...int) (
 		}
 	}
 	return plan, nil
+}
+
+// Quiesce tells the engine that no rank waits for anything of a Mode-II pipe: every one has reported its send
+// completions (protocol.md 9). Only the manager can know that, and without it such a pipe is never drained. Writing the
+// pipe takes it back. A pipe of Mode-III knows for itself when it is drained, and is refused.
+func (e *Engine) Quiesce(ctx context.Context, pipe int) error {
+	var state spec.PipeState
+	if err := e.ReadEntry(ctx, pipe, &state); err != nil {
+		return fmt.Errorf("quiesce pipe %d: %w", pipe, err)
+	}
+	var cfg spec.PipeCfg
+	if err := e.ReadEntry(ctx, pipe, &cfg); err != nil {
+		return fmt.Errorf("quiesce pipe %d: %w", pipe, err)
+	}
+	switch {
+	case !state.Bound && !state.Binding:
+		return fmt.Errorf("quiesce pipe %d: not bound, want a pipe of mode 2", pipe)
+	case cfg.Mode != 2:
+		return fmt.Errorf("quiesce pipe %d: got a pipe of mode %d, want 2", pipe, cfg.Mode)
+	}
+	if err := e.WriteEntry(ctx, pipe, &spec.PipeCtl{Quiesced: true}); err != nil {
+		return fmt.Errorf("quiesce: %w", err)
+	}
+	return nil
+}
+
+// Drained reads whether the engine would let a pipe be written: it is drained, in error, or was never bound.
+func (e *Engine) Drained(ctx context.Context, pipe int) (bool, error) {
+	if pipe < 0 || pipe >= e.caps.Pipes {
+		return false, fmt.Errorf("drained: got pipe %d, want 0..%d", pipe, e.caps.Pipes-1)
+	}
+	word, err := e.read(ctx, "PIPE_DRAINED", device.RegPipeDrained+4*uint32(pipe/32))
+	return word>>(pipe%32)&1 != 0, err
+}
+
+// WaitDrained waits until a pipe is drained, or ctx is done.
+func (e *Engine) WaitDrained(ctx context.Context, pipe int) error {
+	for {
+		done, err := e.Drained(ctx, pipe)
+		if err != nil || done {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("pipe %d: still not drained: %w", pipe, err)
+		}
+	}
 }
 
 // bothListed refuses an endpoint of which one direction would be repointed and the other not.
@@ -163,6 +211,10 @@ func (e *Engine) checkDrained(ctx context.Context, plan *Plan, pipes []int, old 
 		if !state.Bound || state.PipeError {
 			continue
 		}
+		var cfg spec.PipeCfg
+		if err := e.ReadEntry(ctx, p, &cfg); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 		var ins []spec.EpRx
 		for _, u := range old {
 			if u.entry.InValid && int(u.entry.InPipe) == p {
@@ -173,7 +225,7 @@ func (e *Engine) checkDrained(ctx context.Context, plan *Plan, pipes []int, old 
 				ins = append(ins, rx)
 			}
 		}
-		if why := drained(state, ins); why != nil {
+		if why := drained(cfg.Mode, state, ins); why != nil {
 			return fmt.Errorf("%s: %w: %w", name, why, busy)
 		}
 	}
@@ -228,7 +280,7 @@ func (e *Engine) Verify(ctx context.Context, plan *Plan) error {
 		}
 	}
 	for i := range plan.cfg.Pipes {
-		if err := e.verify(ctx, append(plan.outList(i), plan.pipe(i))...); err != nil {
+		if err := e.verify(ctx, append(plan.lists(i), plan.pipe(i))...); err != nil {
 			return err
 		}
 	}

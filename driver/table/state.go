@@ -77,7 +77,7 @@ func (e *Engine) ReadCounters(ctx context.Context) (*Counters, error) {
 	return &all, nil
 }
 
-// Fault is the first error since reset or ClearFault: what put a pipe in error, where, and what was got and wanted
+// Fault is an error: what put a pipe in error, where, and what was got and wanted
 // as spec.ErrorKind says.
 type Fault struct {
 	Kind     spec.ErrorKind
@@ -92,7 +92,7 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%v at pipe %d, endpoint entry %d, psn %#06x: got %d, want %d", f.Kind, f.Pipe, f.Endpoint, f.PSN, f.Got, f.Wanted)
 }
 
-// Fault reads the first error; ok is false if there was none.
+// Fault reads the first error since reset or ClearFault; ok is false if there was none.
 func (e *Engine) Fault(ctx context.Context) (f Fault, ok bool, err error) {
 	first, err := e.read(ctx, "ERROR_FIRST", device.RegErrorFirst)
 	if err != nil || device.ErrorFirstValid.Get(first) == 0 {
@@ -115,6 +115,19 @@ func (e *Engine) Fault(ctx context.Context) (f Fault, ok bool, err error) {
 		Got:      words[1],
 		Wanted:   words[2],
 	}, true, nil
+}
+
+// PipeFault reads what put a pipe in error first; ok is false if nothing did since the pipe was written.
+func (e *Engine) PipeFault(ctx context.Context, pipe int) (f Fault, ok bool, err error) {
+	var entry spec.PipeError
+	if err := e.ReadEntry(ctx, pipe, &entry); err != nil {
+		return Fault{}, false, err
+	}
+	if spec.ErrorKind(entry.Kind) == spec.ErrorKindNone {
+		return Fault{}, false, nil
+	}
+	return Fault{Kind: spec.ErrorKind(entry.Kind), Pipe: pipe, Endpoint: int(entry.Endpoint), PSN: entry.PSN,
+		Got: entry.Got, Wanted: entry.Wanted}, true, nil
 }
 
 // ClearFault forgets the first error, so that the next one is kept. It takes no pipe out of error.

@@ -25,6 +25,7 @@ const (
 	addrIndex, addrLo, addrHi                      = 0x40, 0x44, 0x48
 	addrFirst, addrPSN, addrGot, addrWanted        = 0x60, 0x64, 0x68, 0x6c
 	addrPipeErrors, addrTableData, addrAfterTables = 0x80, 0x100, 0x160
+	addrEngine, addrDrained                        = 0x28, 0xa0
 )
 
 var errSlave = errors.New("SLVERR")
@@ -37,7 +38,7 @@ type fake struct {
 	regs    map[uint32]uint32
 	data    [24]uint32
 	entries map[place][24]uint32
-	limits  [6]uint32
+	limits  [9]uint32
 	busy    int // status reads until the command is done
 	pending func() uint32
 	status  uint32
@@ -51,12 +52,13 @@ type fake struct {
 func newFake() *fake {
 	return &fake{
 		regs: map[uint32]uint32{
-			addrID: 0x45504943, addrVersion: 0x00010000, addrHash: spec.SpecHash,
+			addrID: 0x45504943, addrVersion: 0x00010001, addrHash: spec.SpecHash,
 			addrData: 512 | 8<<16 | 1<<25, addrTables: 64 | 16<<16, addrMemory: 128 | 12<<24,
 			addrLists: 64 | uint32(spec.CounterCount)<<16, addrFirst: 0,
+			addrEngine: 64,
 		},
 		entries: map[place][24]uint32{},
-		limits:  [6]uint32{64, 16, 64, 64, 64, 16},
+		limits:  [9]uint32{64, 16, 64, 64, 64, 16, 64, 16, 16},
 		binding: map[uint32]int{},
 		counts:  map[uint32]uint64{},
 	}
@@ -132,7 +134,7 @@ func (f *fake) Write32(ctx context.Context, addr, value uint32) error {
 func (f *fake) pipeState(pipe uint32) spec.PipeState {
 	var s spec.PipeState
 	w := f.entries[place{5, pipe}]
-	if err := s.SetWords(w[:4]); err != nil {
+	if err := s.SetWords(w[:spec.Tables[spec.TablePipeState].Words]); err != nil {
 		panic(err)
 	}
 	return s
@@ -146,7 +148,8 @@ func (f *fake) put(p place, words []uint32) {
 
 func (f *fake) command(write bool, p place) uint32 {
 	const none, busy, badIndex, badTable = 0, 1, 2, 3
-	if p.table > 5 || write && p.table > 2 {
+	lists2 := p.table == 6 || p.table == 7 // in_list and pipe_ctl are of Mode-II
+	if p.table > 8 || write && p.table > 2 && !lists2 || lists2 && f.regs[addrData]>>24&1 == 0 {
 		return badTable
 	}
 	if p.index >= f.limits[p.table] {
@@ -176,7 +179,11 @@ func (f *fake) command(write bool, p place) uint32 {
 		f.put(place{4, p.index}, (&spec.EpTx{LastAcked: last, Cursor: ep.PSN0, SentMax: last}).Words())
 	case 1:
 		s := f.pipeState(p.index)
-		if s.Binding || s.Bound && !s.PipeError && s.PSNStart != s.NextSend {
+		still := s.PSNStart != s.NextSend
+		if old := f.entries[p]; f.mode(old) == 2 {
+			still = !s.Quiesced || s.Incomplete != 0
+		}
+		if s.Binding || s.Bound && !s.PipeError && still {
 			return busy
 		}
 		var pipe spec.PipeCfg
@@ -185,10 +192,23 @@ func (f *fake) command(write bool, p place) uint32 {
 		}
 		f.put(place{5, p.index}, (&spec.PipeState{PSNStart: pipe.PSN0, NextSend: pipe.PSN0, Binding: true}).Words())
 		f.binding[p.index] = 3
+	case 7:
+		s := f.pipeState(p.index)
+		s.Quiesced = f.data[0]&1 != 0
+		f.put(place{5, p.index}, s.Words())
 	}
 	f.entries[p] = f.data
 	f.writes = append(f.writes, p)
 	return none
+}
+
+// mode is the protocol mode of a pipe_cfg entry.
+func (f *fake) mode(words [24]uint32) uint8 {
+	var pipe spec.PipeCfg
+	if err := pipe.SetWords(words[:spec.Tables[spec.TablePipeCfg].Words]); err != nil {
+		panic(err)
+	}
+	return pipe.Mode
 }
 
 // inner is an inner switch of a tree: two children, one parent, a pipe up and a pipe down.
@@ -226,7 +246,8 @@ func open(t *testing.T, f *fake) *table.Engine {
 
 func TestOpen(t *testing.T) {
 	e := open(t, newFake())
-	assert.Equal(t, table.Capabilities{DataW: 512, Ports: 8, Endpoints: 64, Pipes: 16, Outs: 64, PoolKB: 128, MTU: 4096, Mode3: true},
+	assert.Equal(t, table.Capabilities{DataW: 512, Ports: 8, Endpoints: 64, Pipes: 16, Outs: 64, PoolKB: 128, MTU: 4096, FanIn: 64,
+		Mode3: true},
 		e.Capabilities())
 	assert.Equal(t, 512, e.Capabilities().Blocks())
 
@@ -237,7 +258,8 @@ func TestOpen(t *testing.T) {
 		want string
 	}{
 		{"no engine", addrID, 0xffffffff, "engine: ID reads 0xffffffff, want 0x45504943: no engine at this address"},
-		{"other map", addrVersion, 0x00020001, "engine: register map version 2.1, want 1"},
+		{"other map", addrVersion, 0x00020001, "engine: register map version 2.1, want 1.1 or a later 1.x"},
+		{"older map", addrVersion, 0x00010000, "engine: register map version 1.0, want 1.1 or a later 1.x"},
 		{"other spec", addrHash, 1, fmt.Sprintf("engine: built from spec 0x00000001, want %#08x, which this driver was generated from", spec.SpecHash)},
 		{"odd table", addrTables, 48 | 16<<16, "engine: 48 endpoint entries, want a power of two"},
 		{"other counters", addrLists, 64 | 3<<16, fmt.Sprintf("engine: 3 counters, want %d", spec.CounterCount)},
@@ -336,11 +358,28 @@ func TestDoesNotFit(t *testing.T) {
 		{"pool", func(_ *engine.Config, f *fake) { f.regs[addrMemory] = 63 | 12<<24 },
 			"pipe 1 (down): blocks 128..255 exceed the pool of 252"},
 		{"overlap", func(c *engine.Config, _ *fake) { c.Pipes[1].Base = 127 }, "pipe 1 (down): blocks 127..254 overlap those of pipe 0 (up)"},
-		{"MTU", func(_ *engine.Config, f *fake) { f.regs[addrMemory] = 128 | 9<<24 }, "pipe 0 (up): MTU 1024, want at most 512"},
+		{"MTU", func(_ *engine.Config, f *fake) { f.regs[addrMemory] = 128 | 9<<24 }, "pipe 0 (up): MTU 1024, want at most 512 in this build"},
 		{"outs", func(_ *engine.Config, f *fake) { f.regs[addrLists] = 2 | uint32(spec.CounterCount)<<16 },
 			"outs of all pipes: got 3, want at most 2"},
-		{"mode", func(_ *engine.Config, f *fake) { f.regs[addrData] = 512 | 8<<16 | 1<<24 }, "pipe 0 (up): mode 3 is not in this build"},
-		{"float", func(c *engine.Config, _ *fake) { c.Pipes[0].DType = spec.DTypeFloat32 }, "pipe 0 (up): float32 is not in this build"},
+		{"mode", func(_ *engine.Config, f *fake) { f.regs[addrData] = 512 | 8<<16 | 1<<24 }, "pipe 0 (up): mode 3 is not in this build, which has mode 2"},
+		{"mode 2", func(c *engine.Config, _ *fake) { c.Pipes[1].Mode = 2 }, "pipe 1 (down): mode 2 is not in this build, which has mode 3"},
+		{"fan-in", func(_ *engine.Config, f *fake) { f.regs[addrEngine] = 1 }, "pipe 0 (up): fan-in 2, want at most 1 in this build"},
+		{"ins", func(c *engine.Config, f *fake) {
+			mode2(c)
+			c.Pipes[1].Outs = c.Pipes[1].Outs[:1]
+			c.Endpoints[1].OutPipe = engine.None
+			f.regs[addrData] |= 1 << 24
+			f.regs[addrLists] = 2 | uint32(spec.CounterCount)<<16
+		}, "ins of all Mode-II pipes: got 3, want at most 2"},
+		{"slot below a beat", func(c *engine.Config, f *fake) {
+			c.Pipes[0].MTU, c.Pipes[1].MTU = 256, 256
+			f.regs[addrData] = 4096 | 8<<16 | 1<<25
+		}, "pipe 1 (down): MTU 256, want at least 512 in this build: its data path has 4096 bits"},
+		{"slot beside a beat", func(c *engine.Config, f *fake) {
+			c.Pipes[1].Base = 129
+			f.regs[addrData] = 4096 | 8<<16 | 1<<25
+		}, "pipe 1 (down): base block 129, want a multiple of 2 in this build: its data path has 4096 bits"},
+		{"float", func(c *engine.Config, _ *fake) { c.Pipes[0].DType = spec.DTypeFloat32 }, "pipe 0 (up): float32 is not in this build, which has integers only"},
 		{"PSN space", func(c *engine.Config, _ *fake) {
 			c.PSNBits = 23
 			for i := range c.Endpoints {
@@ -373,7 +412,7 @@ func TestRefusals(t *testing.T) {
 		{64, &spec.EpCfg{}, "write of ep_cfg[64] refused: bad_index: the build has no such entry"},
 		{4096, &spec.EpCfg{}, "write of ep_cfg[4096] refused: bad_index: the build has no such entry"},
 		{-1, &spec.OutList{}, "write of out_list[-1] refused: bad_index: the build has no such entry"},
-		{0, &spec.EpRx{}, "write of ep_rx[0] refused: bad_table: no such table, or a write to one that only the engine writes"},
+		{0, &spec.EpRx{}, "write of ep_rx[0] refused: bad_table: the build has no such table, or only the engine writes it"},
 		{3, &spec.EpCfg{QPN: 1 << 24}, "write of ep_cfg[3]: ep_cfg.qpn: got 16777216, want 0..16777215 (24 bits)"},
 	} {
 		err := e.WriteEntry(t.Context(), tt.index, tt.entry)
@@ -464,6 +503,116 @@ func TestRepoint(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, uint32(0x400056), state.Pipes[0].NextSend)
 	assert.Equal(t, uint32(0x400056), state.Rx[1].EPSN)
+}
+
+// mode2 makes the pipes of inner Mode-II ones: what goes up is a Reduce, what comes down a Broadcast.
+func mode2(c *engine.Config) {
+	for i := range c.Pipes {
+		c.Pipes[i].Mode = 2
+		c.Pipes[i].AckEvery, c.Pipes[i].Timeout = 0, 0
+	}
+	c.Pipes[0].AckRule, c.Pipes[1].AckRule = spec.AckRuleReplicate, spec.AckRuleMinimum
+}
+
+func newMode2(t *testing.T) (*fake, *table.Engine, engine.Config) {
+	f := newFake()
+	f.regs[addrData] |= 1 << 24
+	cfg := inner()
+	mode2(&cfg)
+	e := open(t, f)
+	plan, err := e.Program(t.Context(), cfg)
+	require.NoError(t, err)
+	require.NoError(t, e.Verify(t.Context(), plan))
+	return f, e, cfg
+}
+
+// The ins of a Mode-II pipe are written too, in the order of their bits, from its in_base on.
+func TestMode2Lists(t *testing.T) {
+	f, e, cfg := newMode2(t)
+	assert.Equal(t, []place{{2, 0}, {6, 0}, {6, 1}, {2, 1}, {2, 2}, {6, 2}, {0, 1}, {0, 2}, {0, 3}, {1, 0}, {1, 1}}, f.writes)
+	for i, want := range []uint32{1, 2, 3} { // entries of the endpoints
+		assert.Equal(t, want, f.entries[place{6, uint32(i)}][0], "in_list[%d]", i)
+	}
+	for i, want := range []uint16{0, 2} {
+		var pipe spec.PipeCfg
+		require.NoError(t, e.ReadEntry(t.Context(), i, &pipe))
+		assert.Equal(t, want, pipe.InBase, "in_base of pipe %d", i)
+	}
+	plan, err := table.NewPlan(cfg, e.Capabilities())
+	require.NoError(t, err)
+	f.put(place{6, 2}, []uint32{7})
+	assert.EqualError(t, e.Verify(t.Context(), plan),
+		"not what was written: pipe 1 (down), in 0: in_list[2].endpoint: got 0x7, want 0x3")
+}
+
+// A Mode-II pipe is drained when its manager says so and no started slot is incomplete: either alone is not enough.
+func TestRepointMode2(t *testing.T) {
+	f, e, cfg := newMode2(t)
+	next := cfg
+	busy := func(what string) {
+		t.Helper()
+		f.writes = nil
+		_, err := e.Repoint(t.Context(), next, 0, 1)
+		require.Error(t, err)
+		assert.True(t, table.IsBusy(err), err)
+		assert.ErrorContains(t, err, what)
+		assert.Empty(t, f.writes, "nothing is touched")
+	}
+	busy("pipe 0 (up): not quiesced")
+	require.NoError(t, e.Quiesce(t.Context(), 0))
+	busy("pipe 1 (down): not quiesced")
+	require.NoError(t, e.Quiesce(t.Context(), 1))
+	s := f.pipeState(0)
+	s.Incomplete = 3
+	f.put(place{5, 0}, s.Words())
+	busy("pipe 0 (up): 3 slots have started and are not complete")
+	s.Incomplete = 0
+	f.put(place{5, 0}, s.Words())
+	_, err := e.Repoint(t.Context(), next, 0, 1)
+	require.NoError(t, err)
+	busy("pipe 0 (up): not quiesced") // writing the pipe took it back
+
+	// A pipe that knows for itself, and one that is not there.
+	f = newFake()
+	e = open(t, f)
+	_, err = e.Program(t.Context(), inner())
+	require.NoError(t, err)
+	assert.EqualError(t, e.Quiesce(t.Context(), 1), "quiesce pipe 1: got a pipe of mode 3, want 2")
+	assert.EqualError(t, e.Quiesce(t.Context(), 5), "quiesce pipe 5: not bound, want a pipe of mode 2")
+	assert.ErrorContains(t, e.Quiesce(t.Context(), 16), "pipe_state[16] refused: bad_index")
+}
+
+func TestWaitDrained(t *testing.T) {
+	f := newFake()
+	f.regs[addrTables] = 64 | 40<<16
+	f.regs[addrDrained], f.regs[addrDrained+4] = 1<<3, 1<<7
+	e := open(t, f)
+	require.NoError(t, e.WaitDrained(t.Context(), 3))
+	require.NoError(t, e.WaitDrained(t.Context(), 39))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	err := e.WaitDrained(ctx, 7)
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.EqualError(t, e.WaitDrained(t.Context(), 40), "drained: got pipe 40, want 0..39")
+	f.failAt = addrDrained
+	assert.EqualError(t, e.WaitDrained(t.Context(), 3), "read of PIPE_DRAINED (0x0a0): SLVERR")
+}
+
+func TestPipeFault(t *testing.T) {
+	f := newFake()
+	e := open(t, f)
+	_, ok, err := e.PipeFault(t.Context(), 2)
+	require.NoError(t, err)
+	assert.False(t, ok)
+	f.put(place{8, 2}, (&spec.PipeError{Kind: uint8(spec.ErrorKindMismatchImm), Endpoint: 0x21, PSN: 0xfffff1,
+		Got: 0xdeadbeef, Wanted: 7}).Words())
+	fault, ok, err := e.PipeFault(t.Context(), 2)
+	require.NoError(t, err)
+	require.True(t, ok)
+	assert.Equal(t, table.Fault{Kind: spec.ErrorKindMismatchImm, Pipe: 2, Endpoint: 0x21, PSN: 0xfffff1, Got: 0xdeadbeef,
+		Wanted: 7}, fault)
+	_, _, err = e.PipeFault(t.Context(), 16)
+	assert.ErrorContains(t, err, "read of pipe_error[16] refused: bad_index")
 }
 
 // Pipes that are not listed stay as they are, and a configuration that says otherwise is refused.

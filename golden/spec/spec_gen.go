@@ -347,7 +347,7 @@ const (
 	CauseError      Cause = 14 // pipe went to error because one of its outs did
 	CauseBindStep   Cause = 15 // one slot's valid bit cleared while binding
 	CauseBindDone   Cause = 16 // binding finished, the pipe takes data
-	CauseTableWrite Cause = 17 // endpoint or pipe entry written, its state reset to psn0
+	CauseTableWrite Cause = 17 // entry written; endpoint (groups rx, tx) or pipe (group pipe): its state reset to psn0; out_list, in_list (no group): table in slot, entry in psn, what was written in endpoint; pipe_ctl (group pipe): table in slot, quiesced in psn
 )
 
 var namesCause = [...]string{

@@ -159,7 +159,7 @@ func addr(a netip.Addr) []uint32 {
 // plan is the table entries of a configuration.
 func plan(t *testing.T, cfg engine.Config) *table.Plan {
 	t.Helper()
-	p, err := table.NewPlan(cfg, table.Capabilities{Ports: 64, Endpoints: entries, Pipes: pipes, Outs: entries,
+	p, err := table.NewPlan(cfg, table.Capabilities{DataW: 64, Ports: 64, Endpoints: entries, Pipes: pipes, Outs: entries, FanIn: spec.FaninMax,
 		PoolKB: blocks * spec.BlockBytes / 1024, MTU: slices.Max(roce.MTUs()), Mode3: true, Float: true})
 	require.NoError(t, err)
 	return p
