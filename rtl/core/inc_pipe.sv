@@ -545,8 +545,8 @@ module inc_pipe #(
   wire        rcy_real = !rcy_move[23] && rcy_move != 24'd0;
 
   // table access
-  wire quiet       = tbl_seen_q && tbl_valid && lk_idle && !pk_busy && !bind_busy && adv_idle && ao_idle
-                     && tx_idle && jobs_idle && fwd_drained
+  wire quiet       = tbl_seen_q && tbl_valid && lk_idle && !pk_busy && !bind_busy && adv_idle
+                     && ao_idle && tx_idle && jobs_idle && fwd_drained
                      && rcy_pend == '0 && err_pend_q == '0;
   wire drained     = !bound_q[tbl_p] || error_q[tbl_p]
                      || (op_ps.pending == 24'd0
