@@ -4,8 +4,10 @@
 // Throughput:    1 read and 1 write per clock.
 // Collision:     FORWARD 0: reading the address being written returns the OLD word.
 //                FORWARD 1: it returns the new word (a compare and a mux behind the RAM).
+//                FORWARD 2: it returns an unspecified word: the caller must not (asserted).
+//                Block RAM of the ECP5 has no old word to give: 0 costs a register and a mux a bit.
 // Reset:         none: contents and rd_data are unknown until written (real memories are too).
-// Parameters:    DATA_W 1.. ; DEPTH 2.. words, any number; FORWARD 0..1;
+// Parameters:    DATA_W 1.. ; DEPTH 2.. words, any number; FORWARD 0..2;
 //                RAM_STYLE "auto", "block" or "distributed": advice to synthesis.
 `default_nettype none
 
@@ -25,7 +27,7 @@ module inc_ram_1r1w #(
   output wire [DATA_W-1:0] rd_data
 );
 
-  (* ram_style = RAM_STYLE *)
+  (* ram_style = RAM_STYLE, no_rw_check = FORWARD != 0 *)
   logic [DATA_W-1:0] mem [DEPTH];
   logic [DATA_W-1:0] rd_q;
 
@@ -38,7 +40,7 @@ module inc_ram_1r1w #(
   end
 
   generate
-    if (FORWARD != 0) begin : gen_forward
+    if (FORWARD == 1) begin : gen_forward
       logic              hit_q;
       logic [DATA_W-1:0] fwd_q;
       always_ff @(posedge clk) begin
@@ -48,7 +50,7 @@ module inc_ram_1r1w #(
         end
       end
       assign rd_data = hit_q ? fwd_q : rd_q;
-    end else begin : gen_old
+    end else begin : gen_plain
       assign rd_data = rd_q;
     end
   endgenerate
@@ -57,6 +59,7 @@ module inc_ram_1r1w #(
   always_ff @(posedge clk) begin
     if (wr_en) assert (32'(wr_addr) < DEPTH);
     if (rd_en) assert (32'(rd_addr) < DEPTH);
+    if (FORWARD == 2) assert (!(wr_en && rd_en && wr_addr == rd_addr));
   end
 `endif
 

@@ -30,7 +30,7 @@ module inc_ram_tdp #(
   output wire [DATA_W-1:0] b_rd_data
 );
 
-  (* ram_style = RAM_STYLE *)
+  (* ram_style = RAM_STYLE, no_rw_check *)
   logic [DATA_W-1:0] mem [DEPTH];
   logic [DATA_W-1:0] a_q;
   logic [DATA_W-1:0] b_q;
