@@ -85,6 +85,16 @@ synth-elab: ## elaborate the RTL with Yosys at every width, by both front ends
 	@scripts/setup synth
 	scripts/synth-elab
 
+.PHONY: synth-report
+synth-report: ## size and clock of the engine on an ECP5-85, 10 to 40 minutes a width; resumes
+	@scripts/setup synth
+	scripts/synth-report $(ARGS)
+
+.PHONY: mode-share
+mode-share: ## how much of Mode-III is Mode-II's, in lines and cells
+	@scripts/setup synth
+	scripts/mode-share $(ARGS)
+
 .PHONY: clean
 clean: ## remove build/ (the tools in .tools stay)
 	rm -rf build
