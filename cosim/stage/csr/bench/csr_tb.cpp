@@ -356,15 +356,15 @@ void counters(Bench& b) {
 
   // A carry into the high part between the two reads.
   b.put(CNT_INDEX, INC_VERDICT_COUNT);
-  auto& ram = b.dut.rootp->inc_csr_tb__DOT__u_counters__DOT__u_ram__DOT__gen_port__BRA__0__KET____DOT__mem;
+  auto& ram = b.dut.rootp->inc_csr_tb__DOT__u_counters__DOT__u_events__DOT__gen_port__BRA__0__KET____DOT__mem;
   for (int n = 0; n < 200; n++) {
     b.pulse_mode = 0;
     for (uint32_t i = 0; i < 3 * kCounters; i++) b.tick();  // the sweep has taken everything in
     b.counts[INC_VERDICT_COUNT] = 0x1fffffffcULL - b.below(12);
     // Twice, because a visit under way would write the old count back over the first.
-    ram[INC_VERDICT_COUNT] = b.counts[INC_VERDICT_COUNT];
+    ram[0] = b.counts[INC_VERDICT_COUNT];
     for (int i = 0; i < 3; i++) b.tick();
-    ram[INC_VERDICT_COUNT] = b.counts[INC_VERDICT_COUNT];
+    ram[0] = b.counts[INC_VERDICT_COUNT];
     b.pulse_mode = 2;
     b.counter(INC_VERDICT_COUNT);
     b.counter(INC_VERDICT_COUNT);
