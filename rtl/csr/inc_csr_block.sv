@@ -4,10 +4,10 @@
 // Streams:       s_axil_* AXI4-Lite, 32 bits. m_tbl_* one table command, taken with ready;
 //                s_tbl_rsp_* its answer, one clock, never before the clock after it was taken.
 //                m_cnt_* and s_cnt_rsp_* counter reads, to inc_counters.
-// Latency:       a register answers after 3 clocks; CNT_LO after the counter's answer. A command is
-//                offered 2 clocks after its write is taken. An answer is in TABLE_DATA and
-//                TABLE_STATUS from the next clock.
-// Throughput:    one register access in 2 clocks; one table command at a time.
+// Latency:       a register is read in 4 clocks and written in 3 (inc_axil); CNT_LO after the
+//                counter's answer. A command is offered 4 clocks after its write is taken. An
+//                answer is in TABLE_DATA and TABLE_STATUS from the next clock.
+// Throughput:    one register access in 4 clocks; one table command at a time.
 // Back-pressure: s_axil_* by its readies; answers (s_tbl_rsp_*, s_cnt_rsp_*) are always taken.
 // Reset:         synchronous; registers to the values of inc_csr.rdl, no command under way.
 // Parameters:    those of the engine, shown in CAPS_*: DATA_W 64..4096; PORTS 1..64; ENDPOINTS
@@ -284,35 +284,51 @@ module inc_csr_block #(
   assign hwif_in.CAPS_ENGINE.cut_through.next = CUT_THROUGH != 0;
   assign hwif_in.CAPS_LISTS.counters.next   = 16'(inc_spec_pkg::COUNTER_COUNT);
 
+  // ---------------------------------------------------------------- the bus
+  wire        req, req_is_wr, rd_ack, rd_err, wr_ack, wr_err, stall_wr, stall_rd;
+  wire [11:0] req_addr;
+  wire [31:0] wr_data, wr_biten, rd_data;
+
+  inc_axil #(.ADDR_W(12)) u_axil (
+    .clk(clk), .rst(rst),
+    .s_axil_awvalid(s_axil_awvalid), .s_axil_awready(s_axil_awready),
+    .s_axil_awaddr(s_axil_awaddr),
+    .s_axil_wvalid(s_axil_wvalid), .s_axil_wready(s_axil_wready), .s_axil_wdata(s_axil_wdata),
+    .s_axil_wstrb(s_axil_wstrb),
+    .s_axil_bvalid(s_axil_bvalid), .s_axil_bready(s_axil_bready), .s_axil_bresp(s_axil_bresp),
+    .s_axil_arvalid(s_axil_arvalid), .s_axil_arready(s_axil_arready),
+    .s_axil_araddr(s_axil_araddr),
+    .s_axil_rvalid(s_axil_rvalid), .s_axil_rready(s_axil_rready), .s_axil_rdata(s_axil_rdata),
+    .s_axil_rresp(s_axil_rresp),
+    .m_req(req), .m_req_is_wr(req_is_wr), .m_addr(req_addr), .m_wr_data(wr_data),
+    .m_wr_biten(wr_biten), .m_rd_ack(rd_ack), .m_rd_err(rd_err), .m_rd_data(rd_data),
+    .m_wr_ack(wr_ack), .m_wr_err(wr_err));
+
   inc_csr u_regs (
-    .clk           (clk),
-    .rst           (rst),
-    .s_axil_awready(s_axil_awready),
-    .s_axil_awvalid(s_axil_awvalid),
-    .s_axil_awaddr (s_axil_awaddr),
-    .s_axil_awprot (s_axil_awprot),
-    .s_axil_wready (s_axil_wready),
-    .s_axil_wvalid (s_axil_wvalid),
-    .s_axil_wdata  (s_axil_wdata),
-    .s_axil_wstrb  (s_axil_wstrb),
-    .s_axil_bready (s_axil_bready),
-    .s_axil_bvalid (s_axil_bvalid),
-    .s_axil_bresp  (s_axil_bresp),
-    .s_axil_arready(s_axil_arready),
-    .s_axil_arvalid(s_axil_arvalid),
-    .s_axil_araddr (s_axil_araddr),
-    .s_axil_arprot (s_axil_arprot),
-    .s_axil_rready (s_axil_rready),
-    .s_axil_rvalid (s_axil_rvalid),
-    .s_axil_rdata  (s_axil_rdata),
-    .s_axil_rresp  (s_axil_rresp),
-    .hwif_in       (hwif_in),
-    .hwif_out      (hwif_out)
+    .clk                 (clk),
+    .rst                 (rst),
+    .s_cpuif_req         (req),
+    .s_cpuif_req_is_wr   (req_is_wr),
+    .s_cpuif_addr        (req_addr),
+    .s_cpuif_wr_data     (wr_data),
+    .s_cpuif_wr_biten    (wr_biten),
+    .s_cpuif_req_stall_wr(stall_wr),
+    .s_cpuif_req_stall_rd(stall_rd),
+    .s_cpuif_rd_ack      (rd_ack),
+    .s_cpuif_rd_err      (rd_err),
+    .s_cpuif_rd_data     (rd_data),
+    .s_cpuif_wr_ack      (wr_ack),
+    .s_cpuif_wr_err      (wr_err),
+    .hwif_in             (hwif_in),
+    .hwif_out            (hwif_out)
   );
+
+  wire unused_prot = &{1'b0, s_axil_awprot, s_axil_arprot, stall_wr, stall_rd};
 
 `ifdef INC_ASSERT
   always_ff @(posedge clk) begin
     if (!rst) begin
+      assert_no_stall: assert (!req || !(req_is_wr ? stall_wr : stall_rd));  // one at a time
       assert_answer_wanted: assert (!s_tbl_rsp_valid || state_q == WAIT);
       assert_error_kind: assert (!stat_error_valid
                                  || stat_error_kind != inc_spec_pkg::ERROR_KIND_NONE);

@@ -30,7 +30,7 @@ func TestRegisterBlock(t *testing.T) {
 		"--Mdir", dir, "-o", "csr_tb"}
 	sources := []string{"scripts/verilator", "cosim/dpi/inc_spec.h", "cosim/dpi/inc_csr.h"}
 	for _, f := range []string{"rtl/pkg/inc_spec_pkg.sv", "rtl/pkg/inc_build_pkg.sv", "rtl/prim/inc_lutram.sv", "rtl/csr/inc_csr_pkg.sv",
-		"rtl/csr/inc_csr.sv", "rtl/csr/inc_csr_block.sv", "rtl/csr/inc_counters.sv", "cosim/stage/csr/bench/csr.vlt",
+		"rtl/csr/inc_csr.sv", "rtl/csr/inc_axil.sv", "rtl/csr/inc_csr_block.sv", "rtl/csr/inc_counters.sv", "cosim/stage/csr/bench/csr.vlt",
 		"cosim/stage/csr/bench/inc_csr_tb.sv", "cosim/stage/csr/bench/csr_tb.cpp"} {
 		args = append(args, filepath.Join(here, root, f))
 		sources = append(sources, f)
