@@ -115,7 +115,7 @@ module inc_engine #(
     .m_axis_bypass_tvalid(m_axis_bypass_tvalid), .m_axis_bypass_tready(m_axis_bypass_tready),
     .m_axis_bypass_tlast(m_axis_bypass_tlast), .m_axis_bypass_tid(m_axis_bypass_tid));
 
-  wire             txh_valid, txh_ready, txp_valid, txp_ready, txp_last;
+  wire             txh_valid, txh_ready, txp_valid, txp_ready, txp_last, end_ready;
   wire [DATA_W-1:0] txp_data;
   inc_pkg::txhdr_t txh;
   wire             tbl_valid, tbl_ready, tbl_write, tbl_rsp_valid;
@@ -157,6 +157,7 @@ module inc_engine #(
     .clk(clk), .rst(rst),
     .s_hdr_valid(txh_valid), .s_hdr_ready(txh_ready), .s_hdr(txh),
     .s_pay_valid(txp_valid), .s_pay_ready(txp_ready), .s_pay_data(txp_data), .s_pay_last(txp_last),
+    .s_end_valid(1'b0), .s_end_ready(end_ready), .s_end_poison(1'b0), // no frame is late yet
     .m_axis_tx_tdata(m_axis_tx_tdata), .m_axis_tx_tkeep(m_axis_tx_tkeep),
     .m_axis_tx_tvalid(m_axis_tx_tvalid), .m_axis_tx_tready(m_axis_tx_tready),
     .m_axis_tx_tlast(m_axis_tx_tlast), .m_axis_tx_tuser(m_axis_tx_tuser),
@@ -215,7 +216,7 @@ module inc_engine #(
       $error("MTU: want a power of two in 256..4096");
   end
 
-  wire unused_ok = &{1'b0, s_axil_awaddr[15:12], s_axil_araddr[15:12]};
+  wire unused_ok = &{1'b0, end_ready, s_axil_awaddr[15:12], s_axil_araddr[15:12]};
 
 endmodule
 

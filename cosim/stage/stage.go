@@ -75,7 +75,8 @@ func Build(ctx context.Context, src Source) (string, error) {
 		"-F", filepath.Join(src.RTL, "prim", "prim.f"),
 		"-F", filepath.Join(src.RTL, "wire", "wire.f"),
 		"-F", filepath.Join(src.RTL, "core", "core.f"),
-		fmt.Sprintf("-DINC_BENCH_DATA_W=%d", src.Width),
+		// The stages of rtl/core have benches of up to 512 bits; above, what comes along is small.
+		fmt.Sprintf("-DINC_BENCH_DATA_W=%d", coreWidth(src.Width)),
 		"-F", filepath.Join(bench, "core", "core.f"),
 		filepath.Join(bench, "inc_stage_bench.sv"), filepath.Join(bench, "main.cpp"),
 		filepath.Join(bench, "core", "core_bench.cpp"), filepath.Join(bench, "core", "core_main.cpp"),
@@ -106,6 +107,13 @@ func Build(ctx context.Context, src Source) (string, error) {
 		return "", fmt.Errorf("stage bench: %w", err)
 	}
 	return binary, nil
+}
+
+func coreWidth(width int) int {
+	if width > 512 {
+		return 64
+	}
+	return width
 }
 
 // hash is that of the arguments and of all files at or under the paths that a bench is made from.
@@ -162,6 +170,10 @@ type RxFrame struct {
 type TxFrame struct {
 	Header  Struct
 	Payload []byte
+	Wait    int  // clocks from the offer of its header to that of its payload, at least
+	Late    bool // its header says late: there is a word of s_end for it
+	Poison  bool // of that word
+	EndWait int  // clocks from the taking of its header to the offer of that word, at least
 }
 
 // Output is what came out, each stream in its order. Clocks are those at which a beat was taken.
@@ -172,7 +184,7 @@ type Output struct {
 	Ends     []End    // m_eof
 	Decided  []Decision
 	Bypassed []Frame // m_axis_bypass, Port is tid
-	Started  []Span  // of each TxFrame: header, first payload beat
+	Started  []Start // of each TxFrame
 	Sent     []Frame // m_axis_tx, Port is tdest
 	Clocks   uint64
 }
@@ -180,6 +192,9 @@ type Output struct {
 type (
 	// Span is the clocks of a first and a last beat.
 	Span struct{ First, Last uint64 }
+	// Start is the clocks in which a header was offered and taken, its first payload beat was offered and its
+	// word of s_end was taken; 0 for what it does not have.
+	Start struct{ Offered, Taken, Payload, End uint64 }
 	// Header is one word of m_hdr.
 	Header struct {
 		Clock  uint64
@@ -258,7 +273,11 @@ func (b *Bench) Frames(ctx context.Context, dir string, pace Pace, rx []RxFrame,
 		if len(f.Payload) > 0 {
 			payload = hex.EncodeToString(f.Payload)
 		}
-		fmt.Fprintf(&text, "T %s %s\n", v, payload)
+		end := "-"
+		if f.Late {
+			end = fmt.Sprint(bit(f.Poison))
+		}
+		fmt.Fprintf(&text, "T %s %s %d %s %d\n", v, payload, f.Wait, end, f.EndWait)
 	}
 	if err := os.WriteFile(in, text.Bytes(), 0o644); err != nil {
 		return nil, fmt.Errorf("stage bench: %w", err)
@@ -320,7 +339,7 @@ func (b *Bench) read(r io.Reader) (*Output, error) {
 		case "B":
 			o.Bypassed = append(o.Bypassed, Frame{Span: Span{f.uint(64), f.uint(64)}, Port: uint8(f.uint(8)), Bytes: f.bytes()})
 		case "S":
-			o.Started = append(o.Started, Span{f.uint(64), f.uint(64)})
+			o.Started = append(o.Started, Start{f.uint(64), f.uint(64), f.uint(64), f.uint(64)})
 		case "X":
 			o.Sent = append(o.Sent, Frame{Span{f.uint(64), f.uint(64)}, uint8(f.uint(8)), f.uint(1) != 0, f.bytes()})
 		case "END":

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"math/bits"
 	"math/rand/v2"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -22,7 +25,25 @@ import (
 
 const root = "../.."
 
-var widths = []int{64, 128, 256, 512}
+// widths are those of this run: 64 bits, the one with the most beats in a header, in a short one; these, or
+// what EPIC_STAGE_WIDTHS lists with commas, in others. `make test` does all there are, in two stages.
+func widths(t *testing.T) []int {
+	list := "64,512,4096"
+	if env := os.Getenv("EPIC_STAGE_WIDTHS"); env != "" {
+		list = env
+	} else if testing.Short() {
+		list = "64"
+	}
+	var out []int
+	for word := range strings.SplitSeq(list, ",") {
+		width, err := strconv.Atoi(word)
+		require.NoError(t, err, "EPIC_STAGE_WIDTHS=%s: a list like 128,256", list)
+		require.True(t, width >= 64 && width <= 4096 && width&(width-1) == 0,
+			"EPIC_STAGE_WIDTHS=%s: a width is a power of two, 64..4096", list)
+		out = append(out, width)
+	}
+	return out
+}
 
 // paces are idle x back-pressure; the first has neither. Short runs take the first and the fourth.
 var paces = []stage.Pace{
@@ -34,13 +55,9 @@ var paces = []stage.Pace{
 	{Seed: 6, Idle: 50, Stall: 900},
 }
 
-// eachWidth builds the bench of each width and runs the test with it. Short runs take 64 bits alone: the
-// width with the most beats in a header.
+// eachWidth builds the bench of each width and runs the test with it.
 func eachWidth(t *testing.T, test func(t *testing.T, width int, bench *stage.Bench)) {
-	for _, width := range widths {
-		if testing.Short() && width != 64 {
-			continue
-		}
+	for _, width := range widths(t) {
 		t.Run(fmt.Sprintf("w%d", width), func(t *testing.T) {
 			bench, err := stage.NewBench(t.Context(), stage.Source{Root: root, RTL: os.Getenv("EPIC_RTL"), Width: width,
 				Out: os.Getenv("EPIC_STAGE_OUT")})
@@ -137,6 +154,8 @@ func headerFields(p *roce.Packet, port uint8, beat int) map[string]uint64 {
 	}
 	return f
 }
+
+func bit(v bool) int { return int(flag(v)) }
 
 func flag(v bool) uint64 {
 	if v {
@@ -262,6 +281,12 @@ func txHeader(p *roce.Packet, port uint8) stage.Struct {
 		"pkey": n(uint64(p.PKey)), "dqpn": n(uint64(p.DestQP)), "ack_req": n(flag(p.AckReq)), "psn": n(uint64(p.PSN)),
 		"has_imm": n(flag(p.HasImm())), "has_aeth": n(flag(p.HasAETH())), "plen": n(uint64(len(p.Payload))),
 		"imm": n(uint64(p.Imm)), "syndrome": n(uint64(p.Syndrome)), "msn": n(uint64(p.MSN)),
+		"va": n(p.VA), "rkey": n(uint64(p.RKey)), "dma_len": n(uint64(p.DMALength)),
+	}
+	info, _ := p.Opcode.Info()
+	s["has_reth"] = n(flag(info.RETH))
+	if info.Kind == spec.KindCNP { // its body is no payload
+		s["is_cnp"], s["plen"] = n(1), n(0)
 	}
 	if len(p.VLAN) > 0 {
 		s["vlan_valid"], s["vlan_tci"] = n(1), n(uint64(p.VLAN[0].TCI))
@@ -279,18 +304,37 @@ func sendable(p *roce.Packet) *roce.Packet {
 	for i := range p.VLAN {
 		p.VLAN[i].TPID = spec.EtherTypeVLAN
 	}
+	if p.Opcode == spec.OpcodeCNP {
+		clear(p.Payload)
+	}
 	return p
 }
 
-// packetsToSend are packets of every opcode without RETH, IP version, tag, and alignment of the end.
+// txFrame is the frame that inc_deparse is to send the packet in.
+func txFrame(p *roce.Packet, port uint8) stage.TxFrame {
+	f := stage.TxFrame{Header: txHeader(p, port), Payload: p.Payload}
+	if p.Opcode == spec.OpcodeCNP {
+		f.Payload = nil
+	}
+	return f
+}
+
+// late makes the frame's end wait for the word that says whether it is right.
+func late(f stage.TxFrame, poison bool, wait int) stage.TxFrame {
+	f.Header["late"] = big.NewInt(1)
+	f.Late, f.Poison, f.EndWait = true, poison, wait
+	return f
+}
+
+// packetsToSend are packets of every opcode, IP version, tag, and alignment of the end.
 func packetsToSend(r *rand.Rand, width int) []*roce.Packet {
 	beat := width / 8
 	var out []*roce.Packet
 	for _, opcode := range opcodes {
-		if info, _ := opcode.Info(); info.RETH {
-			continue
-		}
 		for n := range 2*beat + 10 {
+			if width > 512 && n%7 != 0 && n > 16 && n < 2*beat-100 { // the rest is much the same
+				continue
+			}
 			out = append(out, sendable(randomPacket(r, opcode, r.IntN(2) == 0, r.IntN(2), n)))
 		}
 		for range 4 {
@@ -326,19 +370,30 @@ func TestDeparse(t *testing.T) {
 				r := rand.New(rand.NewPCG(pace.Seed, uint64(width)+1))
 				packets := packetsToSend(r, width)
 				tx := make([]stage.TxFrame, len(packets))
+				poisoned := 0
 				for i, p := range packets {
-					tx[i] = stage.TxFrame{Header: txHeader(p, uint8(i)), Payload: p.Payload}
+					tx[i] = txFrame(p, uint8(i))
+					if r.IntN(3) == 0 {
+						tx[i] = late(tx[i], r.IntN(3) == 0, r.IntN(2)*r.IntN(40))
+						poisoned += bit(tx[i].Poison)
+					}
 				}
+				require.NotZero(t, poisoned)
 				out, err := bench.Frames(t.Context(), t.TempDir(), pace, nil, tx)
 				require.NoError(t, err)
 				require.Len(t, out.Sent, len(packets))
 				for i, p := range packets {
 					want := p.Encode()
+					if tx[i].Poison { // all of it right, but for the ICRC
+						for n := len(want) - roce.ICRCSize; n < len(want); n++ {
+							want[n] = ^want[n]
+						}
+					}
 					if diff := roce.Diff(out.Sent[i].Bytes, want); diff != "" {
 						require.Equal(t, want, out.Sent[i].Bytes, "frame %d, %v payload %d: %s", i, p.Opcode, len(p.Payload), diff)
 					}
 					require.Equal(t, uint8(i), out.Sent[i].Port)
-					require.False(t, out.Sent[i].User)
+					require.Equal(t, tx[i].Poison, out.Sent[i].User, "frame %d: tuser", i)
 				}
 			})
 		}
@@ -377,8 +432,8 @@ func TestLoop(t *testing.T) {
 				tx[i].Payload = append(tx[i].Payload, payload[0].Data...)
 				payload = payload[1:]
 			}
-			if p.Opcode == spec.OpcodeCNP { // its body is not a payload to the parser
-				tx[i].Payload = p.Payload
+			if p.Opcode == spec.OpcodeCNP { // its body is a payload length to the parser
+				h["plen"] = new(big.Int)
 			}
 			tx[i].Header = h
 		}
@@ -491,40 +546,60 @@ func TestBypassLong(t *testing.T) {
 	})
 }
 
-// TestFullRate: one beat per clock in and out, frames back to back, whatever their length.
+// TestFullRate: one beat per clock in and out, frames back to back, whatever their length and order.
 func TestFullRate(t *testing.T) {
+	type kind struct {
+		opcode  spec.Opcode
+		payload int
+		tags    int
+		v6      bool
+		late    bool
+	}
 	eachWidth(t, func(t *testing.T, width int, bench *stage.Bench) {
 		beat := width / 8
-		for _, kind := range []struct {
-			name           string
-			opcode         spec.Opcode
-			payload        int
-			tags           int
-			v6, mustTxFull bool
+		ack := kind{opcode: spec.OpcodeAcknowledge}
+		for _, stream := range []struct {
+			name  string
+			kinds []kind // in turn
 		}{
-			{"ACK", spec.OpcodeAcknowledge, 0, 0, false, false},
-			{"one beat", spec.OpcodeSendOnly, beat, 0, false, true},
-			{"four bytes", spec.OpcodeSendOnly, 4, 0, false, false},
-			{"1 KB", spec.OpcodeSendMiddle, 1024, 0, false, true},
-			{"IPv6 and tag", spec.OpcodeSendOnlyImm, 777, 1, true, true},
+			{"ACK", []kind{ack}},
+			{"ACK IPv6", []kind{{opcode: spec.OpcodeAcknowledge, v6: true}}},
+			{"one beat", []kind{{opcode: spec.OpcodeSendOnly, payload: beat}}},
+			{"four bytes", []kind{{opcode: spec.OpcodeSendOnly, payload: 4}}},
+			{"1 KB", []kind{{opcode: spec.OpcodeSendMiddle, payload: 1024}}},
+			{"IPv6 and tag", []kind{{opcode: spec.OpcodeSendOnlyImm, payload: 777, tags: 1, v6: true}}},
+			{"WRITE", []kind{{opcode: spec.OpcodeWriteOnlyImm, payload: 256}}},
+			{"ACK and 256 B", []kind{ack, {opcode: spec.OpcodeSendOnly, payload: 256}}},
+			{"ACK and 8 beats", []kind{ack, {opcode: spec.OpcodeSendOnly, payload: min(8*beat, 4096)}}},
+			{"ACK and 1 KB", []kind{ack, {opcode: spec.OpcodeSendMiddle, payload: 1024}}},
+			{"ACKs and four bytes", []kind{ack, ack, {opcode: spec.OpcodeSendOnly, payload: 4}}},
+			{"CNP, WRITE, ACK", []kind{{opcode: spec.OpcodeCNP}, {opcode: spec.OpcodeWriteFirst, payload: 256}, ack}},
+			{"late 1 KB and ACK", []kind{{opcode: spec.OpcodeSendMiddle, payload: 1024, late: true}, ack}},
 		} {
-			t.Run(kind.name, func(t *testing.T) {
+			t.Run(stream.name, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(4, 4))
 				var rx []stage.RxFrame
 				var tx []stage.TxFrame
 				beats := 0
-				for range 300 {
-					p := sendable(randomPacket(r, kind.opcode, kind.v6, kind.tags, kind.payload))
+				for n := 0; n < 300 || beats < 1000; n++ {
+					k := stream.kinds[n%len(stream.kinds)]
+					p := sendable(randomPacket(r, k.opcode, k.v6, k.tags, k.payload))
 					f := p.Encode()
 					beats += (len(f) + beat - 1) / beat
 					rx = append(rx, stage.RxFrame{Bytes: f})
-					tx = append(tx, stage.TxFrame{Header: txHeader(p, 0), Payload: p.Payload})
+					x := txFrame(p, 0)
+					if k.late {
+						x = late(x, false, 0)
+					}
+					tx = append(tx, x)
 				}
 				out, err := bench.Frames(t.Context(), t.TempDir(), stage.Pace{Seed: 1}, rx, tx)
 				require.NoError(t, err)
 				assert.EqualValues(t, beats, 1+out.Taken[len(rx)-1].Last-out.Taken[0].First, "clocks to take all beats")
 				sent := int(1 + out.Sent[len(tx)-1].Last - out.Sent[0].First)
-				assert.LessOrEqual(t, sent, beats+8, "clocks to send all beats")
+				// The first frame that waits for its ICRC makes the only gap.
+				assert.LessOrEqual(t, sent, beats+icrcClocks(width), "clocks to send all beats")
+				assert.Greater(t, float64(beats)/float64(sent), 0.99, "beats sent per clock")
 				for _, e := range out.Ends {
 					require.Zero(t, e.Verdict)
 				}
@@ -533,17 +608,20 @@ func TestFullRate(t *testing.T) {
 	})
 }
 
-// TestLatency holds the clocks that the header comments state.
-func TestLatency(t *testing.T) {
+// icrcClocks is how much later than without it a beat leaves that holds bytes of the ICRC.
+func icrcClocks(width int) int {
+	return 3 + bits.Len(uint(width/32))/2 // 3 + ceil(log2(units of a beat) / 2)
+}
+
+// TestParseLatency holds the clocks that the header comment states.
+func TestParseLatency(t *testing.T) {
 	eachWidth(t, func(t *testing.T, width int, bench *stage.Bench) {
 		beat := width / 8
 		for _, payload := range []int{0, 4, beat, 256, 1024} {
 			t.Run(fmt.Sprintf("payload %d", payload), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(5, 5))
-				p := sendable(randomPacket(r, spec.OpcodeSendOnly, false, 0, payload))
-				f := p.Encode()
-				out, err := bench.Frames(t.Context(), t.TempDir(), stage.Pace{Seed: 1}, []stage.RxFrame{{Bytes: f}},
-					[]stage.TxFrame{{Header: txHeader(p, 0), Payload: p.Payload}})
+				f := randomPacket(r, spec.OpcodeSendOnly, false, 0, payload).Encode()
+				out, err := bench.Frames(t.Context(), t.TempDir(), stage.Pace{Seed: 1}, []stage.RxFrame{{Bytes: f}}, nil)
 				require.NoError(t, err)
 				first, last := out.Taken[0].First, out.Taken[0].Last
 				assert.EqualValues(t, 3, out.Headers[0].Clock-first-uint64(53/beat), "end of headers to m_hdr")
@@ -554,12 +632,51 @@ func TestLatency(t *testing.T) {
 					needed = min(last, max(needed, first+uint64(53/beat)+1))
 					assert.LessOrEqual(t, out.Payload[0].Clock-needed, uint64(4), "first payload beat")
 				}
-				ready := max(out.Started[0].First, out.Started[0].Last)
-				if 54+payload > beat { // else the ICRC is in the first beat
-					assert.EqualValues(t, 2, out.Sent[0].First-out.Started[0].First, "header to the first beat out")
-				}
-				assert.LessOrEqual(t, out.Sent[0].Last, ready+uint64(len(f)/beat)+8)
 			})
+		}
+	})
+}
+
+// TestDeparseLatency holds the clocks that the header comment states.
+func TestDeparseLatency(t *testing.T) {
+	eachWidth(t, func(t *testing.T, width int, bench *stage.Bench) {
+		beat := width / 8
+		for _, payload := range []int{0, 4, beat, 256, 1024} {
+			for _, wait := range []int{0, 1, 2, 10} {
+				for _, end := range []int{-1, 0, 400} { // clocks that the word of s_end waits
+					t.Run(fmt.Sprintf("payload %d wait %d end %d", payload, wait, end), func(t *testing.T) {
+						r := rand.New(rand.NewPCG(5, 5))
+						p := sendable(randomPacket(r, spec.OpcodeSendOnly, false, 0, payload))
+						f := p.Encode()
+						x := txFrame(p, 0)
+						x.Wait = wait
+						if end >= 0 {
+							x = late(x, true, end)
+						}
+						out, err := bench.Frames(t.Context(), t.TempDir(), stage.Pace{Seed: 1}, nil, []stage.TxFrame{x})
+						require.NoError(t, err)
+						start, sent := out.Started[0], out.Sent[0]
+						goes := start.Offered + 2 // the first beat does, if nothing is missing
+						inFirst := payload > 0 && 54 < beat
+						if inFirst {
+							goes = max(goes, start.Payload)
+						}
+						beats := uint64((len(f) + beat - 1) / beat)
+						icrcFirst := len(f)-roce.ICRCSize < beat
+						if !icrcFirst {
+							assert.Equal(t, goes+1, sent.First, "the first beat leaves")
+						}
+						if end < 400 {
+							if inFirst || wait <= 2 { // else it waits in its middle
+								assert.Equal(t, goes+beats+uint64(icrcClocks(width)), sent.Last, "the last beat leaves")
+							}
+						} else {
+							split := (len(f)-1)/beat - (len(f)-roce.ICRCSize)/beat // beats behind that in which the ICRC starts
+							assert.Equal(t, start.End+2+uint64(split), sent.Last, "the last beat leaves behind its s_end")
+						}
+					})
+				}
+			}
 		}
 	})
 }

@@ -52,6 +52,9 @@ module inc_stage_bench #(
   output wire                txp_ready,
   input  wire [DATA_W-1:0]   txp_data,
   input  wire                txp_last,
+  input  wire                end_valid,
+  output wire                end_ready,
+  input  wire                end_poison,
   output wire [DATA_W-1:0]   tx_tdata,
   output wire [DATA_W/8-1:0] tx_tkeep,
   output wire                tx_tvalid,
@@ -128,6 +131,7 @@ module inc_stage_bench #(
     .clk(clk), .rst(rst),
     .s_hdr_valid(txh_valid), .s_hdr_ready(txh_ready), .s_hdr(txh_s),
     .s_pay_valid(txp_valid), .s_pay_ready(txp_ready), .s_pay_data(txp_data), .s_pay_last(txp_last),
+    .s_end_valid(end_valid), .s_end_ready(end_ready), .s_end_poison(end_poison),
     .m_axis_tx_tdata(tx_tdata), .m_axis_tx_tkeep(tx_tkeep), .m_axis_tx_tvalid(tx_tvalid),
     .m_axis_tx_tready(tx_tready), .m_axis_tx_tlast(tx_tlast), .m_axis_tx_tuser(tx_tuser),
     .m_axis_tx_tdest(tx_tdest));

@@ -7,12 +7,15 @@
 // P: parts per thousand of clocks in which an input waits before a beat, or an output is not ready.
 // Input lines (bytes of a frame in wire order, vectors as one big number, all hex):
 //   R port user bypass FRAME      a frame for s_axis_rx; bypass 1: to be sent on if it fits
-//   T TXHDR PAYLOAD               a frame for inc_deparse; PAYLOAD - for none
+//   T TXHDR PAYLOAD WAIT END EWAIT  a frame for inc_deparse; PAYLOAD - for none, offered not before WAIT clocks
+//                                 after its header was; END: poison of its word of s_end (- for none), offered not
+//                                 before EWAIT clocks after its header was taken (WAIT, EWAIT decimal)
 // Output lines, each stream in its own order; clock is when it was taken:
 //   A clock0 clock1               first and last beat of an R frame taken
 //   H clock HDR    P clock last DATA    E clock verdict    D clock fits
 //   B clock0 clock1 tid FRAME     frame seen at m_axis_bypass
-//   S clock0 clock1               header of a T frame and its first payload beat taken (clock1 0: none)
+//   S clock0 clock1 clock2 clock3 header of a T frame offered and taken, its first payload beat offered, its word
+//                                 of s_end taken (0: there is none)
 //   X clock0 clock1 dest user FRAME     frame seen at m_axis_tx
 //   END clocks
 // Exit status 0; 1 if a rule of ready/valid is broken, a primitive differs from its model, or nothing moves
@@ -129,6 +132,9 @@ struct RxFrame {
 struct TxFrame {
   Bytes header;  // least significant byte first
   Bytes payload;
+  uint64_t wait = 0;
+  int end = -1;  // poison; -1: no word of s_end
+  uint64_t end_wait = 0;
 };
 
 struct Options {
@@ -175,7 +181,7 @@ class Bench {
   }
 
   void reset() {
-    top_->rx_tvalid = top_->txh_valid = top_->txp_valid = 0;
+    top_->rx_tvalid = top_->txh_valid = top_->txp_valid = top_->end_valid = 0;
     top_->hdr_ready = top_->pay_ready = top_->eof_ready = top_->dec_valid = top_->byp_tready = 0;
     top_->dec_bypass = 0;
     top_->tx_tready = 0;
@@ -223,9 +229,14 @@ void Bench::load() {
       if (f.bytes.empty()) usage(opt_.in + ":" + std::to_string(n) + ": empty frame");
       rx_.push_back(f);
     } else if (kind == "T") {
-      s >> a >> b;
+      std::string end;
+      TxFrame f;
+      s >> a >> b >> f.wait >> end >> f.end_wait;
       Bytes h = unhex(a);
-      tx_.push_back({Bytes(h.rbegin(), h.rend()), unhex(b)});
+      f.header = Bytes(h.rbegin(), h.rend());
+      f.payload = unhex(b);
+      f.end = end == "-" ? -1 : end == "1";
+      tx_.push_back(f);
     } else {
       usage(opt_.in + ":" + std::to_string(n) + ": unknown line");
     }
@@ -239,8 +250,9 @@ void Bench::frames() {
   if (!out) usage("cannot write " + opt_.out);
   reset();
 
-  Slot rx, txh, txp;
-  std::vector<uint64_t> rx_first(rx_.size()), txh_clock(tx_.size()), txp_clock(tx_.size());
+  Slot rx, txh, txp, end;
+  std::vector<uint64_t> rx_first(rx_.size()), offered(tx_.size()), txh_clock(tx_.size()), txp_clock(tx_.size()),
+      end_clock(tx_.size());
   size_t ends = 0, decided = 0;      // frames whose verdict came, frames decided
   Bytes tx_now, byp_now;
   uint64_t tx_first = 0, byp_first = 0, quiet = 0;
@@ -266,12 +278,19 @@ void Bench::frames() {
     top_->rx_tvalid = rx.valid;
     if (!txh.valid && txh.frame < tx_.size() && !drive_.chance(opt_.idle)) {
       txh.valid = true;
+      offered[txh.frame] = clock_;
       set_bytes(top_->txh, tx_[txh.frame].header.data(), tx_[txh.frame].header.size());
     }
     top_->txh_valid = txh.valid;
     while (!txp.valid && txp.frame < tx_.size() && tx_[txp.frame].payload.empty()) txp.frame++;
-    if (!txp.valid && txp.frame < tx_.size() && !drive_.chance(opt_.idle)) {
+    auto waited = [&](uint64_t since, uint64_t clocks, bool begun) {
+      return clocks == 0 || (begun && clock_ - since >= clocks);
+    };
+    if (!txp.valid && txp.frame < tx_.size() &&
+        waited(offered[txp.frame], tx_[txp.frame].wait, txp.frame < txh.frame || (txp.frame == txh.frame && txh.valid)) &&
+        !drive_.chance(opt_.idle)) {
       const Bytes& p = tx_[txp.frame].payload;
+      if (txp.at == 0) txp_clock[txp.frame] = clock_;
       size_t n = std::min<size_t>(kBytes, p.size() - txp.at);
       txp.valid = true;
       Bytes beat(p.begin() + txp.at, p.begin() + txp.at + n);
@@ -280,6 +299,13 @@ void Bench::frames() {
       top_->txp_last = txp.at + n == p.size();
     }
     top_->txp_valid = txp.valid;
+    while (!end.valid && end.frame < tx_.size() && tx_[end.frame].end < 0) end.frame++;
+    if (!end.valid && end.frame < tx_.size() &&
+        waited(txh_clock[end.frame], tx_[end.frame].end_wait, end.frame < txh.frame) && !drive_.chance(opt_.idle)) {
+      end.valid = true;
+      top_->end_poison = tx_[end.frame].end;
+    }
+    top_->end_valid = end.valid;
     top_->hdr_ready = !drive_.chance(opt_.stall);
     top_->pay_ready = !drive_.chance(opt_.stall);
     top_->eof_ready = !drive_.chance(opt_.stall);
@@ -319,9 +345,14 @@ void Bench::frames() {
       txh.frame++;
       txh.valid = false;
     }
+    if (end.valid && top_->end_ready) {
+      moved = true;
+      end_clock[end.frame] = clock_;
+      end.frame++;
+      end.valid = false;
+    }
     if (txp.valid && top_->txp_ready) {
       moved = true;
-      if (txp.at == 0) txp_clock[txp.frame] = clock_;
       if (top_->txp_last) {
         txp.frame++;
         txp.at = 0;
@@ -379,10 +410,12 @@ void Bench::frames() {
     quiet = moved ? 0 : quiet + 1;
     tick();
   }
-  for (size_t i = 0; i < txh.frame; i++) out << "S " << txh_clock[i] << ' ' << txp_clock[i] << '\n';
+  for (size_t i = 0; i < txh.frame; i++) {
+    out << "S " << offered[i] << ' ' << txh_clock[i] << ' ' << txp_clock[i] << ' ' << end_clock[i] << '\n';
+  }
   if (!tx_now.empty() || !byp_now.empty()) fail("a frame has no end");
   out << "END " << clock_ << '\n';
-  if (rx.frame != rx_.size() || txh.frame != tx_.size()) fail("nothing moves any more, but not every frame went in");
+  if (rx.frame != rx_.size() || txh.frame != tx_.size() || end.frame != tx_.size()) fail("nothing moves any more, but not every frame went in");
 }
 
 // Each primitive beside a model of a few lines, under random inputs whose density changes.
