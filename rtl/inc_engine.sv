@@ -89,6 +89,8 @@ module inc_engine #(
   wire [7:0]       eof_verdict;
   wire [DATA_W-1:0] pay_data;
   inc_pkg::hdr_t   hdr;
+  wire             early_valid;
+  wire [23:0]      early_qpn;
   wire             head_valid, head_fits, dec_valid, dec_bypass;
 
   // Parser and bypass take every beat together.
@@ -101,6 +103,7 @@ module inc_engine #(
     .s_axis_rx_tlast(s_axis_rx_tlast), .s_axis_rx_tuser(s_axis_rx_tuser),
     .s_axis_rx_tid(s_axis_rx_tid),
     .m_hdr_valid(hdr_valid), .m_hdr_ready(hdr_ready), .m_hdr(hdr),
+    .m_early_valid(early_valid), .m_early_qpn(early_qpn),
     .m_pay_valid(pay_valid), .m_pay_ready(pay_ready), .m_pay_data(pay_data), .m_pay_last(pay_last),
     .m_eof_valid(eof_valid), .m_eof_ready(eof_ready), .m_eof_verdict(eof_verdict));
 
@@ -216,7 +219,8 @@ module inc_engine #(
       $error("MTU: want a power of two in 256..4096");
   end
 
-  wire unused_ok = &{1'b0, end_ready, s_axil_awaddr[15:12], s_axil_araddr[15:12]};
+  wire unused_ok = &{1'b0, end_ready, early_valid, early_qpn,
+                     s_axil_awaddr[15:12], s_axil_araddr[15:12]};
 
 endmodule
 

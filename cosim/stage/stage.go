@@ -195,9 +195,12 @@ type (
 	// Start is the clocks in which a header was offered and taken, its first payload beat was offered and its
 	// word of s_end was taken; 0 for what it does not have.
 	Start struct{ Offered, Taken, Payload, End uint64 }
-	// Header is one word of m_hdr.
+	// Header is one word of m_hdr: the clocks in which it was taken and first shown, and the m_early_qpn in the
+	// clock before that.
 	Header struct {
 		Clock  uint64
+		Shown  uint64
+		Early  uint32
 		Fields map[string]*big.Int
 	}
 	// Beat is one of m_pay.
@@ -322,7 +325,7 @@ func (b *Bench) read(r io.Reader) (*Output, error) {
 		case "A":
 			o.Taken = append(o.Taken, Span{f.uint(64), f.uint(64)})
 		case "H":
-			h := Header{Clock: f.uint(64)}
+			h := Header{Clock: f.uint(64), Shown: f.uint(64), Early: uint32(f.uint(24))}
 			v, ok := new(big.Int).SetString(f.word(), 16)
 			if !ok {
 				f.err = errors.New("header is not hex")

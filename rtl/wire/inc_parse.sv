@@ -11,9 +11,13 @@
 //                whose payload is at most PAY_MAX bytes (no RoCE MTU is larger), else 0. Bytes
 //                after plen are 0. If the frame ends too soon the rest of the beats is 0: they
 //                always all come.
-// Latency:       from the beat that ends the headers (or the frame) to m_hdr_valid 3 clocks; from
-//                the second beat that a payload beat is made of (or the last) to m_pay_valid 3 or
-//                4 clocks; from the last beat to m_eof_valid 6 clocks.
+// Early:         m_early_*: the dqpn of the m_hdr that is new in the next clock (behind one that
+//                is taken in this clock, or none), for a table read to begin. Without
+//                m_early_valid none is; with it one may be.
+// Latency:       from the beat that ends the headers (or the frame) to m_hdr_valid 2 clocks, to
+//                m_early_* 1; from the second beat that a payload beat is made of to m_pay_valid 3
+//                clocks, from the last if there is no second 4; from the last beat to m_eof_valid
+//                5 clocks. m_hdr and m_eof come a few gate levels behind registers.
 // Throughput:    1 beat per clock, frames back to back. Nothing inside waits: beats are taken
 //                only while every output FIFO has room for all that is on its way.
 // Back-pressure: each output has a FIFO of its own; none waits for another to be taken.
@@ -48,6 +52,8 @@ module inc_parse #(
   output wire                m_hdr_valid,
   input  wire                m_hdr_ready,
   output wire inc_pkg::hdr_t m_hdr,
+  output wire                m_early_valid,
+  output wire [23:0]         m_early_qpn,
 
   output wire                m_pay_valid,
   input  wire                m_pay_ready,
@@ -61,7 +67,8 @@ module inc_parse #(
 
   localparam int BYTES   = DATA_W / 8;
   localparam int LANE_W  = $clog2(BYTES);
-  localparam int SHIFT_W = $clog2(BYTES / 4);
+  localparam int UNITS   = BYTES / 4;
+  localparam int SHIFT_W = $clog2(UNITS);
   // Beats of a frame are counted to LEN_W bits of bytes: more than any IP length can name.
   localparam int LEN_W   = 18;
   localparam int BEAT_W  = LEN_W - LANE_W;
@@ -70,6 +77,9 @@ module inc_parse #(
   localparam int HDR_W   = $bits(m_hdr);
   localparam int IP_BYTES = 40;
   localparam int L4_BYTES = 44; // IHL 15: UDP destination port is at IP+62
+  localparam int LAYOUTS  = 6;  // VLAN tags, + 3 for IPv6
+  localparam int HEAD_BEATS = (62 + L4_BYTES + BYTES - 1) / BYTES;
+  localparam int TURNS    = (UNITS < 16) ? UNITS : LAYOUTS;
 
   // Bit of each verdict in a set of causes.
   localparam int MAC_ERROR        = 32'(inc_spec_pkg::VERDICT_MAC_ERROR);
@@ -121,15 +131,13 @@ module inc_parse #(
 
   logic              v1_q;
   logic [DATA_W-1:0] data1_q, data1_d;
+  logic [BYTES-1:0]  keep1_q;
   logic              last1_q;
   logic              user1_q;
   logic [7:0]        port1_q;
   logic [BEAT_W-1:0] beat1_q;
   logic [3:0]        small1_q;
   logic [LEN_W:0]    len1_q, len1_d; // bytes of the frame up to this beat
-  logic [1:0]        vlan1_q;            // [t]: the type at byte 12+4t is a VLAN tag's
-  logic [2:0]        v4_1_q;
-  logic [2:0]        v6_1_q;
   logic [LANE_W-1:0] lane;
 
   always_comb begin
@@ -152,6 +160,7 @@ module inc_parse #(
     v1_q <= take0;
     if (take0) begin
       data1_q  <= data1_d;
+      keep1_q  <= s_axis_rx_tlast ? s_axis_rx_tkeep : '1;
       last1_q  <= s_axis_rx_tlast;
       user1_q  <= s_axis_rx_tuser;
       port1_q  <= s_axis_rx_tid;
@@ -162,39 +171,95 @@ module inc_parse #(
     if (rst) v1_q <= 1'b0;
   end
 
-  generate
-    for (genvar t = 0; t < 3; t++) begin : gen_type
-      localparam int AT   = 12 + 4*t;
-      localparam int LANE = AT % BYTES;
-      wire [15:0] kind = {s_axis_rx_tdata[LANE*8 +: 8], s_axis_rx_tdata[LANE*8+8 +: 8]};
-      always_ff @(posedge clk) begin
-        if (take0 && small0_q == 4'(AT / BYTES)) begin
-          v4_1_q[t] <= kind == inc_spec_pkg::ETHERTYPE_IPV4;
-          v6_1_q[t] <= kind == inc_spec_pkg::ETHERTYPE_IPV6;
-        end
-      end
-      if (t < 2) begin : gen_vlan // behind two tags a third is as strange as any other type
-        always_ff @(posedge clk) begin
-          if (take0 && small0_q == 4'(AT / BYTES)) begin
-            vlan1_q[t] <= kind == inc_spec_pkg::ETHERTYPE_VLAN ||
-                          kind == inc_spec_pkg::ETHERTYPE_QINQ;
-          end
+  function automatic logic [15:0] type_at(input logic [DATA_W-1:0] beat, input int t);
+    type_at = {beat[((12 + 4*t) % BYTES)*8 +: 8], beat[((12 + 4*t) % BYTES)*8 + 8 +: 8]};
+  endfunction
+
+  // EtherTypes seen so far in this frame (stale where they are still to come).
+  logic [1:0] type_vlan_q, type_vlan_d; // [t]: the type at byte 12+4t is a VLAN tag's
+  logic [2:0] type_v4_q, type_v4_d;
+  logic [2:0] type_v6_q, type_v6_d;
+  logic [2:0] tags_d;                   // one-hot: 0, 1, 2 tags
+  logic       is4_d, is6_d;
+
+  always_comb begin
+    type_vlan_d = type_vlan_q;
+    type_v4_d   = type_v4_q;
+    type_v6_d   = type_v6_q;
+    for (int t = 0; t < 3; t++) begin
+      if (small0_q == 4'((12 + 4*t) / BYTES)) begin
+        type_v4_d[t] = type_at(s_axis_rx_tdata, t) == inc_spec_pkg::ETHERTYPE_IPV4;
+        type_v6_d[t] = type_at(s_axis_rx_tdata, t) == inc_spec_pkg::ETHERTYPE_IPV6;
+        if (t < 2) begin // behind two tags a third is as strange as any other type
+          type_vlan_d[t % 2] = type_at(s_axis_rx_tdata, t) == inc_spec_pkg::ETHERTYPE_VLAN ||
+                               type_at(s_axis_rx_tdata, t) == inc_spec_pkg::ETHERTYPE_QINQ;
         end
       end
     end
-  endgenerate
+    tags_d = {type_vlan_d[0] && type_vlan_d[1], type_vlan_d[0] && !type_vlan_d[1], !type_vlan_d[0]};
+    is4_d  = (tags_d & type_v4_d) != '0;
+    is6_d  = (tags_d & type_v6_d) != '0;
+  end
+
+  // Byte of the frame at which IP and UDP start; how far a beat is turned to put UDP in lane 0.
+  function automatic int ip_at(input int layout);
+    ip_at = 14 + 4*(layout % 3);
+  endfunction
+
+  function automatic int l4_at(input int layout);
+    l4_at = (layout < 3) ? 34 + 4*layout : 54 + 4*(layout - 3);
+  endfunction
+
+  function automatic int turn_of(input int layout);
+    turn_of = (UNITS < 16) ? (l4_at(layout) / 4) % UNITS : layout;
+  endfunction
+
+  function automatic int turn_lane(input int t); // lane that goes to lane 0
+    turn_lane = (UNITS < 16) ? (4*t + 2) % BYTES : l4_at(t) % BYTES;
+  endfunction
+
+  logic [LAYOUTS-1:0]    layout1_q; // one-hot; what is not IPv6 is laid out as IPv4
+  logic [TURNS-1:0]      turn1_q;   // one-hot
+  logic [2:0]            tags1_q;   // one-hot
+  logic                  is4_1_q, is6_1_q;
+  logic [HEAD_BEATS-1:0] hot1_q;    // one-hot: number of the beat, 0 behind the headers
+  logic                  head1_q;   // the beat may hold headers
+  logic [LAYOUTS-1:0]    layout_d;
+
+  assign layout_d = is6_d ? {tags_d, 3'd0} : {3'd0, tags_d};
+
+  always_ff @(posedge clk) begin
+    head1_q <= take0 && small0_q < 4'(HEAD_BEATS);
+    if (take0) begin
+      type_vlan_q <= type_vlan_d;
+      type_v4_q <= type_v4_d;
+      type_v6_q <= type_v6_d;
+      layout1_q <= layout_d;
+      tags1_q   <= tags_d;
+      is4_1_q   <= is4_d;
+      is6_1_q   <= is6_d;
+      for (int b = 0; b < HEAD_BEATS; b++) begin
+        hot1_q[b] <= small0_q == 4'(b);
+      end
+      for (int t = 0; t < TURNS; t++) begin
+        turn1_q[t] <= 1'b0;
+        for (int l = 0; l < LAYOUTS; l++) begin
+          if (turn_of(l) == t && layout_d[l]) turn1_q[t] <= 1'b1;
+        end
+      end
+    end
+    if (rst) head1_q <= 1'b0;
+  end
 
   // ---------------------------------------------------------------------------------------------
   // Clock 1 to 2: IP and UDP headers into registers of their own, wherever they start. A stale flag
   // of the frame before does no harm: it only ever selects among positions in later beats.
 
-  wire [1:0] tags1 = !vlan1_q[0] ? 2'd0 : !vlan1_q[1] ? 2'd1 : 2'd2;
-  wire       is4_1 = !vlan1_q[0] ? v4_1_q[0] : !vlan1_q[1] ? v4_1_q[1] : v4_1_q[2];
-  wire       is6_1 = !vlan1_q[0] ? v6_1_q[0] : !vlan1_q[1] ? v6_1_q[1] : v6_1_q[2];
+  wire [1:0] tags1 = {tags1_q[2], tags1_q[1]};
 
   logic [12*8-1:0]       mac_q; // byte i of the frame in [i*8 +: 8]
   logic [40*8-1:0]       ip_q;  // byte i of IP
-  logic [L4_BYTES*8-1:0] l4_q;  // byte i of UDP
+  logic [40*8-1:0]       l4_q;  // byte i of UDP
 
   // The beat is turned so that each header byte is in a lane of its own whatever the layout; then
   // only the beat in which it is to be taken depends on the layout.
@@ -203,35 +268,25 @@ module inc_parse #(
   logic [DATA_W-1:0]     l4_turned;
   logic [IP_BYTES-1:0]   ip_en;
   logic [L4_BYTES-1:0]   l4_en;
-  wire  [7:0]            opcode1 = l4_turned[(8 % BYTES)*8 +: 8];
-
-  // What the opcode says, worked out on its way into l4_q.
-  logic                  known_q;
-  logic                  is_data_q;
-  logic                  is_ack_q;
-  logic                  is_cnp_q;
-  logic                  has_imm_q;
-  logic [1:0]            ext_kind_q; // 0: none, 1: ImmDt or AETH, 2: RETH, 3: RETH and ImmDt
 
   always_comb begin
-    ip_turned = data1_q;
-    l4_turned = data1_q;
+    ip_turned = '0;
+    l4_turned = '0;
     ip_en = '0;
     l4_en = '0;
     for (int t = 0; t < 3; t++) begin
-      if (tags1 == 2'(t)) begin
-        ip_turned = twice1[((14+4*t) % BYTES)*8 +: DATA_W];
-        if (is6_1) l4_turned = twice1[((54+4*t) % BYTES)*8 +: DATA_W];
-        else       l4_turned = twice1[((34+4*t) % BYTES)*8 +: DATA_W];
-        if (v1_q && small1_q <= 4'((62 + L4_BYTES - 1) / BYTES)) begin
-          for (int i = 0; i < IP_BYTES; i++) begin
-            ip_en[i] = small1_q == 4'((14+4*t+i) / BYTES);
-          end
-          for (int i = 0; i < L4_BYTES; i++) begin
-            if (is6_1) l4_en[i] = small1_q == 4'((54+4*t+i) / BYTES);
-            else       l4_en[i] = small1_q == 4'((34+4*t+i) / BYTES);
-          end
-        end
+      ip_turned = ip_turned |
+                  (twice1[((14+4*t) % BYTES)*8 +: DATA_W] & {DATA_W{tags1_q[t]}});
+    end
+    for (int t = 0; t < TURNS; t++) begin
+      l4_turned = l4_turned | (twice1[turn_lane(t)*8 +: DATA_W] & {DATA_W{turn1_q[t]}});
+    end
+    for (int l = 0; l < LAYOUTS; l++) begin
+      for (int i = 0; i < IP_BYTES; i++) begin
+        ip_en[i] = ip_en[i] | (tags1_q[l % 3] && hot1_q[(ip_at(l) + i) / BYTES]);
+      end
+      for (int i = 0; i < L4_BYTES; i++) begin
+        l4_en[i] = l4_en[i] | (layout1_q[l] && hot1_q[(l4_at(l) + i) / BYTES]);
       end
     end
   end
@@ -239,7 +294,7 @@ module inc_parse #(
   generate
     for (genvar b = 0; b <= 11 / BYTES; b++) begin : gen_mac
       always_ff @(posedge clk) begin
-        if (v1_q && small1_q == 4'(b)) begin
+        if (head1_q && hot1_q[b]) begin
           for (int i = 0; i < 12; i++) begin
             if (i / BYTES == b) mac_q[i*8 +: 8] <= data1_q[(i % BYTES)*8 +: 8];
           end
@@ -249,24 +304,113 @@ module inc_parse #(
   endgenerate
 
   always_ff @(posedge clk) begin
-    if (ip_en != '0) begin // spares the simulator the rest
+    if (head1_q) begin
       for (int i = 0; i < IP_BYTES; i++) begin
         if (ip_en[i]) ip_q[i*8 +: 8] <= ip_turned[(i % BYTES)*8 +: 8];
       end
-    end
-    if (l4_en != '0) begin
-      for (int i = 0; i < L4_BYTES; i++) begin
+      for (int i = 0; i < 40; i++) begin
         if (l4_en[i]) l4_q[i*8 +: 8] <= l4_turned[(i % BYTES)*8 +: 8];
       end
+    end
+  end
+
+  // What the fields say is worked out on their way in, as far as they are not more than 16 bits
+  // together and start at even bytes: those never lie in two beats.
+  function automatic logic [15:0] ip_field(input logic [DATA_W-1:0] turned, input int at);
+    ip_field = {turned[(at % BYTES)*8 +: 8], turned[((at+1) % BYTES)*8 +: 8]};
+  endfunction
+
+  wire [7:0]  ip_first1  = ip_turned[7:0];
+  wire [15:0] frag1      = ip_field(ip_turned, 6);
+  wire [15:0] total1     = is6_1_q ? ip_field(ip_turned, 4) : ip_field(ip_turned, 2);
+  wire [15:0] length1    = ip_field(l4_turned, 4);
+  wire [7:0]  opcode1    = l4_turned[(8 % BYTES)*8 +: 8];
+  wire [5:0]  flags1     = l4_turned[(9 % BYTES)*8 +: 6]; // pad and TVer
+  wire [7:0]  syndrome1  = l4_turned[(20 % BYTES)*8 +: 8];
+  // The kind of extended headers (0: none, 1: ImmDt or AETH, 2: RETH, 3: RETH and ImmDt) of opcodes
+  // that are known, in as few levels as there can be; of others it is anything.
+  wire [1:0]  ext_kind1  = {!opcode1[4] && (opcode1[3:0] == 4'h6 || opcode1[3:1] == 3'h5),
+                            opcode1[4] || opcode1[3:0] == 4'h3 || opcode1[3:0] == 4'h5 ||
+                            opcode1[3:0] == 4'h9 || opcode1[3:0] == 4'hb};
+
+  logic        version_bad_q;
+  logic        ihl_five_q;
+  logic [3:0]  over_q;       // 32-bit words of IPv4 options
+  logic        later_q;      // not the first fragment
+  logic        prot4_q, prot6_q;
+  logic [15:0] ip_plen_q;    // IP payload length
+  logic        ip_small_q;   // it has no room for UDP
+  logic [10:0] port_q;       // [n]: the UDP destination port is 4791 behind n words of options
+  logic        no_sum_q;
+  logic [3:0]  shorter_q;    // [e]: UDP is shorter than headers of ext_kind_q e
+  logic [3:0]  equal_q;      // [e]: it is as long as they are
+  logic [3:0]  fits_l_q;     // [e]: it is not longer than they are and the largest payload
+  logic        for_cnp_q;    // it is as long as that of a CNP
+  logic        tver_bad_q;
+  logic        known_q;
+  logic        is_data_q;
+  logic        is_ack_q;
+  logic        is_cnp_q;
+  logic        has_imm_q;
+  logic [1:0]  ext_kind_q;
+  logic [3:0]  minus_q;      // units of UDP that are not whole units of payload
+  logic signed [8:0] up_q;   // units that make those of payload and pad whole beats
+  logic        synd_bad_q;
+
+  // Units of UDP, BTH, ICRC and the extended headers of an ext_kind_q.
+  function automatic int head_units_of(input int kind);
+    head_units_of = 6 + ((kind == 0) ? 0 : (kind == 1) ? 1 : (kind == 2) ? 4 : 5);
+  endfunction
+
+  always_ff @(posedge clk) begin
+    if (head1_q) begin
+      if (ip_en[0]) begin
+        version_bad_q <= ip_first1[7:4] != (is6_1_q ? 4'd6 : 4'd4);
+        ihl_five_q    <= ip_first1[3:0] == 4'd5;
+        over_q        <= (ip_first1[3:0] > 4'd5) ? ip_first1[3:0] - 4'd5 : 4'd0;
+      end
+      if (ip_en[6]) begin
+        later_q <= frag1[12:0] != '0;
+        prot6_q <= frag1[15:8] == 8'd17;
+      end
+      if (ip_en[9]) prot4_q <= ip_turned[(9 % BYTES)*8 +: 8] == 8'd17;
+      if (is6_1_q ? ip_en[4] : ip_en[2]) begin
+        ip_plen_q  <= is6_1_q ? total1 : total1 - 16'd20;
+        ip_small_q <= total1 < (is6_1_q ? 16'd8 : 16'd28);
+      end
+      for (int n = 0; n < 11; n++) begin
+        if (l4_en[4*n+2]) begin
+          port_q[n] <= ip_field(l4_turned, 4*n + 2) == inc_spec_pkg::ROCE_UDP_PORT;
+        end
+      end
+      if (l4_en[4]) begin
+        for (int e = 0; e < 4; e++) begin
+          shorter_q[e] <= length1 < 16'(4*head_units_of(e));
+          equal_q[e]   <= length1 == 16'(4*head_units_of(e));
+          fits_l_q[e]  <= length1 <= 16'(4*head_units_of(e) + PAY_MAX);
+        end
+        for_cnp_q <= length1 == 16'd40;
+      end
+      if (l4_en[6]) no_sum_q <= ip_field(l4_turned, 6) == 16'd0;
       if (l4_en[8]) begin
         known_q    <= inc_spec_pkg::opcode_known(opcode1);
         is_data_q  <= inc_spec_pkg::opcode_is_data(opcode1);
         is_ack_q   <= inc_spec_pkg::opcode_is_ack(opcode1);
         is_cnp_q   <= inc_spec_pkg::opcode_is_cnp(opcode1);
         has_imm_q  <= inc_spec_pkg::opcode_has_imm(opcode1);
-        ext_kind_q <= {inc_spec_pkg::opcode_has_reth(opcode1),
-                       inc_spec_pkg::opcode_has_imm(opcode1) ||
-                       inc_spec_pkg::opcode_has_aeth(opcode1)};
+        tver_bad_q <= flags1[3:0] != '0;
+        ext_kind_q <= ext_kind1;
+        for (int e = 0; e < 4; e++) begin
+          if (ext_kind1 == 2'(e)) begin
+            minus_q <= 4'(head_units_of(e)) + 4'(flags1[5:4] != '0); // a pad is in the last of them
+            up_q    <= 9'(UNITS - 1 - head_units_of(e));
+          end
+        end
+      end
+      // Neither ACK, RNR NAK nor a NAK code that there is.
+      if (l4_en[20]) begin
+        synd_bad_q <= !(syndrome1[7:6] == 2'd0 ||
+                        (syndrome1[7:3] == 5'h0c && syndrome1[2:0] <= 3'd4));
       end
     end
   end
@@ -280,11 +424,14 @@ module inc_parse #(
   logic              is4_2_q;
   logic              is6_2_q;
   logic [3:0]        base2_q;       // headers are 54 + 4*base2_q bytes and the extended ones
-  logic [3:0]        headers_in2_q; // [e]: they are in, if ext_kind_q is e
+  logic              headers_in2_q; // they are in
+  logic              done1_q, done2_q; // they were in with an earlier beat
+  logic              push2_q;       // and are with this one, or the frame is over
   logic              length_in2_q;  // the UDP length is in
   logic [POS_W-1:0]  start2_q;      // first byte of this beat, counted from UDP; signed
   logic [POS_W-1:0]  next2_q;       // the same of the beat behind
-  logic [POS_W-1:0]  room2_q;       // bytes for what the IP length counts, up to this beat; signed
+  logic [POS_W-1:0]  room2_q;       // bytes behind IP up to this beat; signed
+  logic [POS_W-1:0]  room8_2_q;     // and less 8
   wire  [BYTES-1:0]  take2;
   wire  [31:0]       constant2;
   logic [BYTES-1:0]  sum2_q;  // bytes of addresses and UDP
@@ -294,7 +441,7 @@ module inc_parse #(
   ) u_cover (
     .clk     (clk),
     .tags    (tags1),
-    .is_v6   (is6_1),
+    .is_v6   (is6_1_q),
     .beat    (small1_q),
     .take    (take2),
     .constant(constant2)
@@ -308,160 +455,133 @@ module inc_parse #(
       if (small1_q == 4'(b)) begin
         for (int i = 0; i < BYTES; i++) begin
           sum2_q[i] <= (b*BYTES + i >= 34) ||
-                       (b*BYTES + i >= 30 && (is6_1 || tags1 != 2'd2)) ||
-                       (b*BYTES + i >= 26 && (is6_1 ? tags1 != 2'd2 : tags1 == 2'd0)) ||
-                       (b*BYTES + i >= 22 && is6_1 && tags1 == 2'd0);
+                       (b*BYTES + i >= 30 && (is6_1_q || !tags1_q[2])) ||
+                       (b*BYTES + i >= 26 && (is6_1_q ? !tags1_q[2] : tags1_q[0])) ||
+                       (b*BYTES + i >= 22 && is6_1_q && tags1_q[0]);
         end
       end
     end
   end
 
-  // Extended headers of an ext_kind_q, in units of four bytes.
-  function automatic int ext_units(input int kind);
-    ext_units = (kind == 0) ? 0 : (kind == 1) ? 1 : (kind == 2) ? 4 : 5;
+  // Last byte of the headers, in the frame.
+  function automatic int head_last(input int layout, input int kind);
+    head_last = l4_at(layout) + 4*head_units_of(kind) - 5; // without the ICRC
   endfunction
 
-  logic [3:0]       headers_in2_d;
-  logic             length_in2_d;
+  logic [3:0]       in1;           // [e]: the headers are in, if their kind is e
+  logic             length_in1;
   logic [POS_W-1:0] minus_l4;      // constants of the layout, negative where they are subtracted
   logic [POS_W-1:0] minus_l4_next;
-  logic [POS_W-1:0] minus_counted; // where the bytes that the IP length counts begin
+  logic [POS_W-1:0] minus_l4_8;
 
   always_comb begin
-    headers_in2_d = '0;
-    length_in2_d  = 1'b0;
+    in1           = '0;
+    length_in1    = 1'b0;
     minus_l4      = '0;
     minus_l4_next = '0;
-    minus_counted = '0;
-    for (int t = 0; t < 3; t++) begin
-      if (tags1 == 2'(t) && !is6_1) begin
-        minus_l4      = POS_W'(-(34 + 4*t));
-        minus_l4_next = POS_W'(BYTES - (34 + 4*t));
-        minus_counted = POS_W'(-(14 + 4*t));
-        length_in2_d = small1_q >= 4'((39 + 4*t) / BYTES);
+    minus_l4_8    = '0;
+    for (int l = 0; l < LAYOUTS; l++) begin
+      if (layout1_q[l]) begin
+        minus_l4      = minus_l4 | POS_W'(-l4_at(l));
+        minus_l4_next = minus_l4_next | POS_W'(BYTES - l4_at(l));
+        minus_l4_8    = minus_l4_8 | POS_W'(-l4_at(l) - 8);
+        length_in1    = length_in1 | (small1_q >= 4'((l4_at(l) + 5) / BYTES));
         for (int e = 0; e < 4; e++) begin
-          headers_in2_d[e] = small1_q >= 4'((53 + 4*t + 4*ext_units(e)) / BYTES);
-        end
-      end
-      if (tags1 == 2'(t) && is6_1) begin
-        minus_l4      = POS_W'(-(54 + 4*t));
-        minus_l4_next = POS_W'(BYTES - (54 + 4*t));
-        minus_counted = POS_W'(-(54 + 4*t));
-        length_in2_d = small1_q >= 4'((59 + 4*t) / BYTES);
-        for (int e = 0; e < 4; e++) begin
-          headers_in2_d[e] = small1_q >= 4'((73 + 4*t + 4*ext_units(e)) / BYTES);
+          in1[e] = in1[e] | (small1_q > 4'(head_last(l, e) / BYTES)) |
+                   (small1_q == 4'(head_last(l, e) / BYTES) && keep1_q[head_last(l, e) % BYTES]);
         end
       end
     end
   end
 
+  // Headers are complete with the beat that holds their last byte. If the opcode has not come yet,
+  // what its register holds says at least the end of BTH, so the answer is no all the same.
+  wire [1:0] kind_now    = l4_en[8] ? ext_kind1 : ext_kind_q;
+  wire       headers_in1 = in1[kind_now];
+
   always_ff @(posedge clk) begin
-    v2_q <= v1_q;
+    v2_q    <= v1_q;
+    push2_q <= v1_q && !done1_q && (headers_in1 || last1_q);
     if (v1_q) begin
+      done1_q  <= !last1_q && (done1_q || headers_in1);
+      done2_q  <= done1_q;
       data2_q  <= data1_q;
       last2_q  <= last1_q;
       user2_q  <= user1_q;
       port2_q  <= port1_q;
       small2_q <= small1_q;
-      is4_2_q  <= is4_1;
-      is6_2_q  <= is6_1;
-      base2_q  <= {2'd0, tags1} + (is6_1 ? 4'd5 : 4'd0);
-      headers_in2_q <= headers_in2_d;
-      length_in2_q  <= length_in2_d;
-      start2_q <= {1'b0, beat1_q, LANE_W'(0)} + minus_l4;
-      next2_q  <= {1'b0, beat1_q, LANE_W'(0)} + minus_l4_next;
-      room2_q  <= len1_q + minus_counted;
+      is4_2_q  <= is4_1_q;
+      is6_2_q  <= is6_1_q;
+      base2_q  <= {2'd0, tags1} + (is6_1_q ? 4'd5 : 4'd0);
+      headers_in2_q <= headers_in1;
+      length_in2_q  <= length_in1;
+      start2_q  <= {1'b0, beat1_q, LANE_W'(0)} + minus_l4;
+      next2_q   <= {1'b0, beat1_q, LANE_W'(0)} + minus_l4_next;
+      room2_q   <= len1_q + minus_l4;
+      room8_2_q <= len1_q + minus_l4_8;
     end
-    if (rst) v2_q <= 1'b0;
+    if (rst) begin
+      v2_q    <= 1'b0;
+      push2_q <= 1'b0;
+      done1_q <= 1'b0;
+    end
   end
 
   // ---------------------------------------------------------------------------------------------
   // Clock 2 to 3: fields, lengths, causes. Registers may still hold bytes of an earlier frame where
   // this one is too short; then a cause that sees the length comes first in the order.
 
-  wire [3:0]  ip_version = ip_q[7:4];
-  wire [3:0]  ihl        = ip_q[3:0];
-  wire [15:0] ip_total   = {ip_q[23:16], ip_q[31:24]};
-  wire [15:0] ip6_length = {ip_q[39:32], ip_q[47:40]};
   wire        more_frags = ip_q[6*8+5];
-  wire [12:0] frag_at    = {ip_q[6*8 +: 5], ip_q[7*8 +: 8]};
-  wire [7:0]  protocol   = is6_2_q ? ip_q[6*8 +: 8] : ip_q[9*8 +: 8];
   wire [15:0] udp_length = {l4_q[4*8 +: 8], l4_q[5*8 +: 8]};
-  wire        udp_no_sum = l4_q[6*8 +: 16] == 16'd0;
   wire [7:0]  opcode     = l4_q[8*8 +: 8];
   wire [1:0]  pad        = l4_q[9*8+4 +: 2];
-  wire [3:0]  tver       = l4_q[9*8 +: 4];
-  wire [7:0]  syndrome   = l4_q[20*8 +: 8];
+  wire        has_reth   = ext_kind_q[1];
+  wire        no_payload = equal_q[ext_kind_q];
+  wire        fits       = is_data_q && fits_l_q[ext_kind_q];
 
-  wire        has_reth = ext_kind_q[1];
+  // An overhead is a multiple of 4, and so is the length of a good frame: units are counted.
+  wire [13:0] whole_units = udp_length[15:2] - {10'd0, minus_q};
+  wire [15:0] plen        = {whole_units, 2'd0 - pad};
+  wire [14:0] up_units    = {1'b0, udp_length[15:2]} + 15'(up_q);
+  wire [15:0] beats_all   = 16'(up_units >> SHIFT_W);
 
-  // UDP destination port and the least room for UDP, behind IPv4 options.
-  logic [15:0]      dport;
-  logic [POS_W-1:0] least;
-  always_comb begin
-    dport = {l4_q[2*8 +: 8], l4_q[3*8 +: 8]};
-    least = is6_2_q ? POS_W'(8) : POS_W'(28);
-    for (int n = 6; n < 16; n++) begin
-      if (!is6_2_q && ihl == 4'(n)) begin
-        dport = {l4_q[(4*(n-5)+2)*8 +: 8], l4_q[(4*(n-5)+3)*8 +: 8]};
-        least = POS_W'(8 + 4*n);
-      end
-    end
-  end
+  // Too short for UDP behind the options that there are.
+  wire short_room = room8_2_q[POS_W-1] ||
+                    (is4_2_q && room8_2_q[POS_W-1:6] == '0 && room8_2_q[5:2] < over_q);
 
-  // Comparisons with each overhead (UDP, BTH, extended headers, ICRC), then a choice: faster than a
-  // choice, then a comparison. An overhead is a multiple of 4: the pad is written behind it.
-  logic [3:0]  overhead4;
-  logic        no_room;     // UDP is shorter than its headers
-  logic        no_payload;  // it is as long as they are
-  logic [15:0] up;          // BYTES - 1 - overhead - pad: makes the payload length whole beats
-  always_comb begin
-    overhead4  = '0;
-    no_room    = 1'b0;
-    no_payload = 1'b0;
-    up         = '0;
-    for (int e = 0; e < 4; e++) begin
-      if (ext_kind_q == 2'(e)) begin
-        overhead4  = 4'(6 + ext_units(e));
-        no_room    = udp_length < 16'(24 + 4*ext_units(e));
-        no_payload = udp_length == 16'(24 + 4*ext_units(e));
-        for (int p = 0; p < 4; p++) begin
-          if (pad == 2'(p)) up = 16'(BYTES - 25 - 4*ext_units(e) - p);
-        end
-      end
-    end
-  end
-
-  wire [15:0] plen      = udp_length - {10'd0, overhead4, pad};
-  wire [15:0] plen_up   = udp_length + up;
-  wire [15:0] beats_all = plen_up >> LANE_W;
-
-  // [v]: verdict v applies. Those of the end of the frame are not among them.
+  // [v]: verdict v applies. Those of the end of the frame are not among them. hdr_causes: what the
+  // headers alone show, fast; of several some may be missing.
   logic [ICRC:0] causes;
+  logic [ICRC:0] hdr_causes;
+  logic          not_roce;
+  logic [10:0]   port_hot;  // one-hot: where the port is
   always_comb begin
+    port_hot = '0;
+    for (int n = 0; n < 11; n++) begin
+      port_hot[n] = (is4_2_q ? over_q : 4'd0) == 4'(n);
+    end
+    not_roce = !(is4_2_q || is6_2_q) || !(is6_2_q ? prot6_q : prot4_q) || (is4_2_q && later_q);
     causes = '0;
-    causes[MAC_ERROR] = user2_q; // causes count in the last beat
-    causes[NOT_ROCE] =
-      !(is4_2_q || is6_2_q) || protocol != 8'd17 || (is4_2_q && frag_at != '0) ||
-      dport != inc_spec_pkg::ROCE_UDP_PORT ||
-      (last2_q && $signed(room2_q) < $signed(least));
-    causes[IP_VERSION] = ip_version != (is6_2_q ? 4'd6 : 4'd4);
-    causes[IP_HEADER_LENGTH] = is4_2_q && ihl != 4'd5;
-    causes[IP_FRAGMENT] = is4_2_q && more_frags;
-    causes[IP_LENGTH] = is6_2_q ?
-      (ip6_length < 16'd8 || (last2_q && {3'd0, ip6_length} > room2_q)) :
-      (ip_total < 16'd28 || (last2_q && {3'd0, ip_total} > room2_q));
-    causes[UDP_LENGTH] =
-      is6_2_q ? udp_length != ip6_length : udp_length + 16'd20 != ip_total;
-    causes[BTH_LENGTH] = udp_length < 16'd24;
-    causes[BTH_TVER] = tver != '0;
-    causes[OPCODE] = !known_q;
-    causes[HEADER_LENGTH] = no_room ||
-      (is_ack_q && udp_length != 16'd28) || (is_cnp_q && udp_length != 16'd40);
-    causes[PAD] =
-      udp_length[1:0] != 2'd0 || (pad != 2'd0 && no_payload);
-    causes[AETH_SYNDROME] =
-      is_ack_q && !(syndrome[7:6] == 2'd0 || (syndrome[7:3] == 5'h0c && syndrome[2:0] <= 3'd4));
+    causes[IP_VERSION]       = version_bad_q;
+    causes[IP_HEADER_LENGTH] = is4_2_q && !ihl_five_q;
+    causes[IP_FRAGMENT]      = is4_2_q && more_frags;
+    causes[IP_LENGTH]        = ip_small_q;
+    causes[UDP_LENGTH]       = udp_length != ip_plen_q;
+    causes[BTH_LENGTH]       = shorter_q[0];
+    causes[BTH_TVER]         = tver_bad_q;
+    causes[OPCODE]           = !known_q;
+    causes[HEADER_LENGTH]    = shorter_q[ext_kind_q] || (is_ack_q && !equal_q[1]) ||
+                               (is_cnp_q && !for_cnp_q);
+    causes[PAD]              = udp_length[1:0] != 2'd0 || (pad != 2'd0 && no_payload);
+    causes[AETH_SYNDROME]    = is_ack_q && synd_bad_q;
+    hdr_causes = causes;
+    // A frame that ends within its headers is not taken, whatever the registers hold.
+    hdr_causes[NOT_ROCE] = not_roce || ((is6_2_q || ihl_five_q) && !port_q[0]) ||
+                           !headers_in2_q;
+    causes[MAC_ERROR]    = user2_q; // causes count in the last beat
+    causes[NOT_ROCE]     = not_roce || (port_hot & port_q) == '0 || (last2_q && short_room);
+    causes[IP_LENGTH]    = ip_small_q ||
+                           (last2_q && $signed({3'd0, ip_plen_q}) > $signed(room2_q));
   end
 
   function automatic logic [7:0] first_of(input logic [ICRC:0] set);
@@ -471,26 +591,12 @@ module inc_parse #(
     end
   endfunction
 
-  // Headers are complete with the beat that holds their last byte. If the opcode has not come yet,
-  // what its register holds says at least the end of BTH, so the answer is no all the same.
-  logic done_q, done_d; // header of the frame in clock 2 has been handed on
-  wire  headers_in = headers_in2_q[ext_kind_q];
-  wire  hdr_push   = v2_q && !done_q && (headers_in || last2_q);
-  always_comb begin
-    done_d = done_q;
-    if (v2_q) done_d = last2_q ? 1'b0 : (done_q || headers_in);
-  end
-
-  // What is handed on with the header: causes that the headers show. A frame that ends within them
-  // is not taken, whatever the registers hold.
-  logic [ICRC:0] hdr_causes;
   inc_pkg::hdr_t hdr;
 
   always_comb begin
-    hdr_causes = causes;
-    hdr_causes[MAC_ERROR] = 1'b0; // comes with the end
-    if (!headers_in) hdr_causes[NOT_ROCE] = 1'b1;
-    hdr = '0; // verdict and pay_beats follow in the next clock
+    hdr = '0;
+    hdr.verdict   = first_of(hdr_causes);
+    hdr.pay_beats = (hdr_causes == '0 && fits) ? beats_all : '0;
     hdr.port      = port2_q;
     hdr.dmac      = {mac_q[0*8 +: 8], mac_q[1*8 +: 8], mac_q[2*8 +: 8],
                      mac_q[3*8 +: 8], mac_q[4*8 +: 8], mac_q[5*8 +: 8]};
@@ -530,7 +636,7 @@ module inc_parse #(
       hdr.rkey[(3-i)*8 +: 8]    = l4_q[(28+i)*8 +: 8];
       hdr.dma_len[(3-i)*8 +: 8] = l4_q[(32+i)*8 +: 8];
     end
-    hdr.syndrome  = syndrome;
+    hdr.syndrome  = l4_q[20*8 +: 8];
     hdr.msn       = {l4_q[21*8 +: 8], l4_q[22*8 +: 8], l4_q[23*8 +: 8]};
     hdr.plen      = plen;
   end
@@ -583,9 +689,9 @@ module inc_parse #(
     pend_d = pend_q && !emit;
     left_d = left_after;
     one_left_d = emit ? left_q == FILL_W'(2) && !last3_q : one_left_q;
-    if (v2_q) pend_d = done_q && left_after != '0;
-    if (hdr_push) begin
-      pend_d = beats_all != '0;
+    if (v2_q) pend_d = done2_q && left_after != '0;
+    if (push2_q) begin
+      pend_d = !no_payload;
       left_d = beats_all[FILL_W-1:0];
       one_left_d = beats_all == 16'd1;
     end
@@ -604,30 +710,28 @@ module inc_parse #(
   always_comb begin
     head_units = base2_q;
     for (int e = 1; e < 4; e++) begin
-      if (ext_kind_q == 2'(e)) head_units = base2_q + 4'(ext_units(e));
+      if (ext_kind_q == 2'(e)) head_units = base2_q + 4'(head_units_of(e) - 6);
     end
   end
 
   always_ff @(posedge clk) begin
-    done_q <= done_d;
     pend_q <= pend_d;
     left_q <= left_d;
     one_left_q <= one_left_d;
-    fresh_q <= hdr_push;
+    fresh_q <= push2_q;
     pays_q  <= pays;
     if (v2_q) begin
       data3_q <= data2_q;
       last3_q <= last2_q;
     end
-    if (hdr_push) begin
+    if (push2_q) begin
       shift_q <= SHIFT_W'(32'(head_units) + 32'd13); // (54 + 4*head_units - 2) / 4
       tail_q  <= tail_d;
       bad_q <= {hdr_causes[ICRC:BTH_LENGTH] != '0, hdr_causes[UDP_LENGTH], hdr_causes[IP_LENGTH],
                 hdr_causes[IP_FRAGMENT:0] != '0};
-      fits_q       <= is_data_q && beats_all <= 16'(PAY_MAX / BYTES);
+      fits_q  <= fits;
     end
     if (rst) begin
-      done_q <= 1'b0;
       pend_q <= 1'b0;
       left_q <= '0;
       fresh_q <= 1'b0;
@@ -648,17 +752,20 @@ module inc_parse #(
   logic [31:0]      constant3_q;
   logic [SHIFT_W-1:0] zeros3_q;
   logic [31:0]      extra3_q;
-  logic [ICRC:0] causes3_q, causes4_q;
-  logic [7:0]       early5_q;            // first of those, and where it stands among the late ones
-  logic             early_ip5_q;         // before IP_CHECKSUM
-  logic             early_udp5_q;        // before UDP_CHECKSUM
-  logic             early_any5_q;
+  logic [ICRC:0]    causes3_q;
+  logic [7:0]       early4_q;            // first of those, and where it stands among the late ones
+  logic             early_ip4_q;         // before IP_CHECKSUM
+  logic             early_udp4_q;        // before UDP_CHECKSUM
+  logic [7:0]       known4;              // first of those and of IP_CHECKSUM
+  logic [7:0]       ok5_q;               // final verdict if ICRC and UDP checksum are right
+  logic [7:0]       icrc_bad5_q;         // if the first is not
+  logic [7:0]       udp_bad5_q;          // if the second is not
   logic [7:0]       final5;
   logic             no_sum3_q, no_sum4_q, no_sum5_q;
   logic             is4_3_q, is4_4_q;
   logic [17:0]      ip_a3_q, ip_b3_q, ip_c3_q;  // header checksum: 4, 4 and 2 words
   logic [19:0]      ip_sum4_q;
-  logic             ip_bad5_q;
+  logic             ip_bad4;
   wire              icrc_good5;
   wire              udp_good5;
 
@@ -677,7 +784,7 @@ module inc_parse #(
     zeros3_q     <= ~end_lane[LANE_W-1:2]; // (BYTES - end_lane - 2) / 4; end_lane is 2 mod 4
     extra3_q     <= {udp_length[7:0], udp_length[15:8], 16'h1100};
     causes3_q    <= causes;
-    no_sum3_q    <= udp_no_sum;
+    no_sum3_q    <= no_sum_q;
     is4_3_q      <= is4_2_q;
     ip_a3_q      <= word(ip_q[0 +: 16]) + word(ip_q[16 +: 16]) + word(ip_q[32 +: 16]) +
                     word(ip_q[48 +: 16]);
@@ -685,13 +792,12 @@ module inc_parse #(
                     word(ip_q[112 +: 16]);
     ip_c3_q      <= word(ip_q[128 +: 16]) + word(ip_q[144 +: 16]);
     ip_sum4_q    <= {2'b00, ip_a3_q} + {2'b00, ip_b3_q} + {2'b00, ip_c3_q};
-    // Right iff the folded sum is 0xffff, the same reasoning as in inc_udp_check.
-    ip_bad5_q    <= is4_4_q && {12'd0, ip_sum4_q[19:16]} != ~ip_sum4_q[15:0];
-    causes4_q    <= causes3_q;
-    early5_q     <= first_of(causes4_q);
-    early_ip5_q  <= causes4_q[IP_CHECKSUM-1:0] != '0;
-    early_udp5_q <= causes4_q[UDP_CHECKSUM-1:0] != '0;
-    early_any5_q <= causes4_q != '0;
+    early4_q     <= first_of(causes3_q);
+    early_ip4_q  <= causes3_q[IP_CHECKSUM-1:0] != '0;
+    early_udp4_q <= causes3_q[UDP_CHECKSUM-1:0] != '0;
+    ok5_q        <= known4;
+    icrc_bad5_q  <= (known4 == inc_spec_pkg::VERDICT_OK) ? inc_spec_pkg::VERDICT_ICRC : known4;
+    udp_bad5_q   <= (early_udp4_q || ip_bad4) ? known4 : inc_spec_pkg::VERDICT_UDP_CHECKSUM;
     no_sum4_q    <= no_sum3_q;
     no_sum5_q    <= no_sum4_q;
     is4_4_q      <= is4_3_q;
@@ -734,13 +840,12 @@ module inc_parse #(
   );
 
   always_comb begin
-    if (early_ip5_q)                     final5 = early5_q;
-    else if (ip_bad5_q)                  final5 = inc_spec_pkg::VERDICT_IP_CHECKSUM;
-    else if (early_udp5_q)               final5 = early5_q;
-    else if (!no_sum5_q && !udp_good5)   final5 = inc_spec_pkg::VERDICT_UDP_CHECKSUM;
-    else if (early_any5_q)               final5 = early5_q;
-    else if (!icrc_good5)                final5 = inc_spec_pkg::VERDICT_ICRC;
-    else                                 final5 = inc_spec_pkg::VERDICT_OK;
+    // Right iff the folded sum is 0xffff, the same reasoning as in inc_udp_check.
+    ip_bad4 = is4_4_q && {12'd0, ip_sum4_q[19:16]} != ~ip_sum4_q[15:0];
+    known4  = (ip_bad4 && !early_ip4_q) ? inc_spec_pkg::VERDICT_IP_CHECKSUM : early4_q;
+    final5  = ok5_q;
+    if (!icrc_good5)              final5 = icrc_bad5_q;
+    if (!no_sum5_q && !udp_good5) final5 = udp_bad5_q;
   end
 
   // ---------------------------------------------------------------------------------------------
@@ -755,9 +860,7 @@ module inc_parse #(
   wire [PAY_CW-1:0] pay_count;
   wire [HDR_CW-1:0] hdr_count;
   wire [EOF_CW-1:0] eof_count;
-  wire              hdr_room;
   wire              pay_room;
-  wire              eof_room;
 
   always_comb begin
     ready_d = pay_count <= PAY_CW'(PAY_DEPTH - 5) && hdr_count <= HDR_CW'(HDR_DEPTH - 4) &&
@@ -769,49 +872,56 @@ module inc_parse #(
     if (rst) ready_q <= 1'b0;
   end
 
-  // The verdict is worked out behind the FIFO: its causes come late.
-  wire [HDR_W-1:0] hdr_out;
-  wire [ICRC:0]    hdr_out_causes;
-  wire [15:0]      hdr_out_beats;
-  inc_pkg::hdr_t   hdr_full;
-  assign m_hdr = hdr_full;
+  wire [HDR_W-1:0]  hdr_out;
+  wire [HDR_W-1:0]  hdr_next_out;
+  wire              hdr_next_valid;
+  inc_pkg::hdr_t    hdr_next;
+  wire              unused_eof_next_valid;
+  wire [7:0]        unused_eof_next;
+  logic [23:0]      qpn1;
+  assign m_hdr    = hdr_out;
+  assign hdr_next = hdr_next_out;
 
-  always_comb begin
-    hdr_full = hdr_out;
-    hdr_full.verdict   = first_of(hdr_out_causes);
-    hdr_full.pay_beats = (hdr_out_causes == '0 && hdr_full.is_data &&
-                          hdr_out_beats <= 16'(PAY_MAX / BYTES)) ? hdr_out_beats : '0;
-  end
-
-  inc_fifo #(
-    .DATA_W (HDR_W + ICRC + 1 + 16),
-    .DEPTH  (HDR_DEPTH),
-    .OUT_REG(1)
-  ) u_hdr_fifo (
-    .clk    (clk),
-    .rst    (rst),
-    .s_valid(hdr_push),
-    .s_ready(hdr_room),
-    .s_data ({hdr, hdr_causes, beats_all}),
-    .m_valid(m_hdr_valid),
-    .m_ready(m_hdr_ready),
-    .m_data ({hdr_out, hdr_out_causes, hdr_out_beats}),
-    .count  (hdr_count)
+  inc_parse_queue #(
+    .DATA_W(HDR_W),
+    .DEPTH (HDR_DEPTH)
+  ) u_hdr_queue (
+    .clk       (clk),
+    .rst       (rst),
+    .s_valid   (push2_q),
+    .s_data    (hdr),
+    .m_valid   (m_hdr_valid),
+    .m_ready   (m_hdr_ready),
+    .m_data    (hdr_out),
+    .next_valid(hdr_next_valid),
+    .next_data (hdr_next_out),
+    .count     (hdr_count)
   );
 
-  inc_fifo #(
+  // Behind what has come is the frame of clock 1, whose QPN may be on its way into its register.
+  always_comb begin
+    qpn1 = {l4_q[13*8 +: 8], l4_q[14*8 +: 8], l4_q[15*8 +: 8]};
+    for (int i = 13; i < 16; i++) begin
+      if (l4_en[i]) qpn1[(15-i)*8 +: 8] = l4_turned[(i % BYTES)*8 +: 8];
+    end
+  end
+  assign m_early_valid = hdr_next_valid || (v1_q && !done1_q);
+  assign m_early_qpn   = hdr_next_valid ? hdr_next.dqpn : qpn1;
+
+  inc_parse_queue #(
     .DATA_W(8),
     .DEPTH (EOF_DEPTH)
-  ) u_eof_fifo (
-    .clk    (clk),
-    .rst    (rst),
-    .s_valid(v5_q),
-    .s_ready(eof_room),
-    .s_data (final5),
-    .m_valid(m_eof_valid),
-    .m_ready(m_eof_ready),
-    .m_data (m_eof_verdict),
-    .count  (eof_count)
+  ) u_eof_queue (
+    .clk       (clk),
+    .rst       (rst),
+    .s_valid   (v5_q),
+    .s_data    (final5),
+    .m_valid   (m_eof_valid),
+    .m_ready   (m_eof_ready),
+    .m_data    (m_eof_verdict),
+    .next_valid(unused_eof_next_valid),
+    .next_data (unused_eof_next),
+    .count     (eof_count)
   );
 
   // A payload beat, and how many zero beats of a frame that ended too soon follow it.
@@ -855,6 +965,8 @@ module inc_parse #(
     if (rst) fill_q <= '0;
   end
 
+  wire unused_ok = &{1'b0, hdr_next, pay_room};
+
 `ifdef INC_ASSERT
   initial begin
     assert (DATA_W >= 64 && (DATA_W & (DATA_W - 1)) == 0);
@@ -863,10 +975,8 @@ module inc_parse #(
   end
   always_ff @(posedge clk) begin
     if (!rst) begin
-      // Reserve: a push always finds room.
-      assert (!hdr_push || hdr_room);
+      // Reserve: a push always finds room (asserted in the queues, too).
       assert (!emit || pay_room);
-      assert (!v5_q || eof_room);
       if (take0) begin
         assert ((s_axis_rx_tkeep & (s_axis_rx_tkeep + BYTES'(1))) == '0); // contiguous
         assert (s_axis_rx_tkeep[0]);

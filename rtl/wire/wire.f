@@ -7,4 +7,5 @@ inc_icrc_cover.sv
 inc_icrc_gen.sv
 inc_icrc_partial.sv
 inc_parse.sv
+inc_parse_queue.sv
 inc_udp_check.sv

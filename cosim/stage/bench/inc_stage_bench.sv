@@ -27,6 +27,8 @@ module inc_stage_bench #(
   output wire                hdr_valid,
   input  wire                hdr_ready,
   output wire [HDR_W-1:0]    hdr,
+  output wire                early_valid,
+  output wire [23:0]         early_qpn,
   output wire                pay_valid,
   input  wire                pay_ready,
   output wire [DATA_W-1:0]   pay_data,
@@ -115,6 +117,7 @@ module inc_stage_bench #(
     .s_axis_rx_tvalid(rx_tvalid && tap_ready), .s_axis_rx_tready(parse_tready),
     .s_axis_rx_tlast(rx_tlast), .s_axis_rx_tuser(rx_tuser), .s_axis_rx_tid(rx_tid),
     .m_hdr_valid(hdr_valid), .m_hdr_ready(hdr_ready), .m_hdr(hdr_s),
+    .m_early_valid(early_valid), .m_early_qpn(early_qpn),
     .m_pay_valid(pay_valid), .m_pay_ready(pay_ready), .m_pay_data(pay_data), .m_pay_last(pay_last),
     .m_eof_valid(eof_valid), .m_eof_ready(eof_ready), .m_eof_verdict(eof_verdict));
 

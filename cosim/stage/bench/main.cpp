@@ -12,7 +12,8 @@
 //                                 before EWAIT clocks after its header was taken (WAIT, EWAIT decimal)
 // Output lines, each stream in its own order; clock is when it was taken:
 //   A clock0 clock1               first and last beat of an R frame taken
-//   H clock HDR    P clock last DATA    E clock verdict    D clock fits
+//   H clock shown QPN HDR         shown: clock in which it first was valid; QPN: m_early_qpn a clock before that
+//   P clock last DATA    E clock verdict    D clock fits
 //   B clock0 clock1 tid FRAME     frame seen at m_axis_bypass
 //   S clock0 clock1 clock2 clock3 header of a T frame offered and taken, its first payload beat offered, its word
 //                                 of s_end taken (0: there is none)
@@ -255,7 +256,9 @@ void Bench::frames() {
       end_clock(tx_.size());
   size_t ends = 0, decided = 0;      // frames whose verdict came, frames decided
   Bytes tx_now, byp_now;
-  uint64_t tx_first = 0, byp_first = 0, quiet = 0;
+  uint64_t tx_first = 0, byp_first = 0, quiet = 0, hdr_shown = 0;
+  bool hdr_due = true, early = false;  // m_hdr is new if it is valid now; it was announced
+  uint32_t early_qpn = 0, hdr_qpn = 0;
   Held held_tx{"m_axis_tx"}, held_byp{"m_axis_bypass"}, held_hdr{"m_hdr"}, held_pay{"m_pay"}, held_eof{"m_eof"};
   constexpr size_t hdr_bytes = sizeof(top_->hdr);
 
@@ -361,9 +364,17 @@ void Bench::frames() {
       }
       txp.valid = false;
     }
+    if (top_->hdr_valid && hdr_due) {
+      if (!early) fail("m_hdr without m_early the clock before, clock " + std::to_string(clock_));
+      hdr_qpn = early_qpn;
+      hdr_shown = clock_;
+    }
+    hdr_due = !top_->hdr_valid || top_->hdr_ready;
+    early = top_->early_valid;
+    early_qpn = top_->early_qpn;
     if (top_->hdr_valid && top_->hdr_ready) {
       moved = true;
-      out << "H " << clock_ << ' ' << hex_number(get_bytes(top_->hdr, hdr_bytes)) << '\n';
+      out << "H " << clock_ << ' ' << hdr_shown << ' ' << hdr_qpn << ' ' << hex_number(get_bytes(top_->hdr, hdr_bytes)) << '\n';
     }
     if (top_->pay_valid && top_->pay_ready) {
       moved = true;
