@@ -59,6 +59,7 @@ var paces = []stage.Pace{
 func eachWidth(t *testing.T, test func(t *testing.T, width int, bench *stage.Bench)) {
 	for _, width := range widths(t) {
 		t.Run(fmt.Sprintf("w%d", width), func(t *testing.T) {
+			t.Parallel()
 			bench, err := stage.NewBench(t.Context(), stage.Source{Root: root, RTL: os.Getenv("EPIC_RTL"), Width: width,
 				Out: os.Getenv("EPIC_STAGE_OUT")})
 			require.NoError(t, err)
@@ -67,9 +68,9 @@ func eachWidth(t *testing.T, test func(t *testing.T, width int, bench *stage.Ben
 	}
 }
 
-// pacesOf is those of this run.
-func pacesOf() []stage.Pace {
-	if testing.Short() {
+// pacesOf is those of this run; above 512 bits, where a clock takes long, those of a short one.
+func pacesOf(width int) []stage.Pace {
+	if testing.Short() || width > 512 {
 		return []stage.Pace{paces[0], paces[3]}
 	}
 	return paces
@@ -249,7 +250,7 @@ func checkParse(t *testing.T, width int, samples []sample, rx []stage.RxFrame, o
 
 func TestParse(t *testing.T) {
 	eachWidth(t, func(t *testing.T, width int, bench *stage.Bench) {
-		for _, pace := range pacesOf() {
+		for _, pace := range pacesOf(width) {
 			t.Run(pace.String(), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(pace.Seed, uint64(width)))
 				samples := samplesOf(t, r, width)
@@ -366,7 +367,7 @@ func packetsToSend(r *rand.Rand, width int) []*roce.Packet {
 
 func TestDeparse(t *testing.T) {
 	eachWidth(t, func(t *testing.T, width int, bench *stage.Bench) {
-		for _, pace := range pacesOf() {
+		for _, pace := range pacesOf(width) {
 			t.Run(pace.String(), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(pace.Seed, uint64(width)+1))
 				packets := packetsToSend(r, width)
@@ -452,7 +453,7 @@ func TestLoop(t *testing.T) {
 // TestBypass decides at random which frames are handed on: they come whole, in order, and no other.
 func TestBypass(t *testing.T) {
 	eachWidth(t, func(t *testing.T, width int, bench *stage.Bench) {
-		for _, pace := range append(pacesOf(), stage.Pace{Seed: 9, BypassStall: 990}) {
+		for _, pace := range append(pacesOf(width), stage.Pace{Seed: 9, BypassStall: 990}) {
 			t.Run(pace.String(), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(pace.Seed, 11))
 				var rx []stage.RxFrame
