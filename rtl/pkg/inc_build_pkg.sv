@@ -11,7 +11,7 @@ package inc_build_pkg;
   localparam int POOL_KB     = 128;   // payload pool, each of its two copies
   localparam int FAN_IN      = inc_spec_pkg::FANIN_MAX;  // most ins of a pipe
   localparam int MTU         = 4096;  // largest U of a pipe
-  localparam int MODE2       = 0;     // 1: Mode-II is built in
+  localparam int MODE2       = 1;     // 1: Mode-II is built in
   localparam int MODE3       = 1;     // 1: Mode-III is built in
   localparam int FLOAT       = 1;     // 1: floating point is built in
   localparam int CUT_THROUGH = 0;     // 1: a result leaves while its last contribution arrives
