@@ -205,7 +205,7 @@ module inc_engine #(
     .irq(irq));
 
   initial begin
-    if (DATA_W < 64 || DATA_W > 4096 || 2 ** $clog2(DATA_W) != DATA_W) 
+    if (DATA_W < 64 || DATA_W > 4096 || 2 ** $clog2(DATA_W) != DATA_W)
       $error("DATA_W: want a power of two in 64..4096");
     if (PORTS < 1 || PORTS > 64) $error("PORTS: want 1..64");
     if (ENDPOINTS < 2 || ENDPOINTS > 4096 || 2 ** $clog2(ENDPOINTS) != ENDPOINTS)
