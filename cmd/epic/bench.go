@@ -44,7 +44,7 @@ while the hosts offer more than the engine can take.`,
 				ok   func(int) bool
 				want string
 			}{
-				{"data-w", o.DataW, func(n int) bool { return slices.Contains(dataWidths, n) }, numbers(dataWidths)},
+				{"data-w", o.DataW, func(n int) bool { return slices.Contains(dataWidths, n) }, commas(dataWidths)},
 				{"mode", o.Modes, func(n int) bool { return n == 2 || n == 3 }, "2 or 3"},
 				{"payload", o.Payloads, func(n int) bool { return n >= 0 && n <= 4096 }, "0..4096 bytes; 0: a Barrier"},
 				{"ranks", o.Ranks, func(n int) bool { return n >= 2 && n <= 64 }, "2..64"},
@@ -57,8 +57,14 @@ while the hosts offer more than the engine can take.`,
 			}
 			for _, coll := range o.Collectives {
 				if !slices.Contains(group.Collectives(), coll) {
-					return fmt.Errorf("--collective: got %q, want one of %v", coll, group.Collectives())
+					return fmt.Errorf("--collective: got %q, want one of %s", coll, commas(group.Collectives()))
 				}
+			}
+			if o.MinEfficiency < 0 || o.MinEfficiency > 1 {
+				return fmt.Errorf("--min-efficiency: got %g, want 0..1", o.MinEfficiency)
+			}
+			if o.MaxClocksPerPacket < 0 {
+				return fmt.Errorf("--max-clocks-per-packet: got %g, want 0 (no limit) or more", o.MaxClocksPerPacket)
 			}
 			o.Sim = func(w int) string {
 				if sim != "" {
@@ -78,7 +84,7 @@ while the hosts offer more than the engine can take.`,
 		},
 	}
 	f := c.Flags()
-	f.IntSliceVar(&o.DataW, "data-w", []int{512}, "widths of the data path in bits: "+numbers(dataWidths))
+	f.IntSliceVar(&o.DataW, "data-w", []int{512}, "widths of the data path in bits: "+commas(dataWidths))
 	f.IntSliceVar(&o.Modes, "mode", []int{3}, "protocol modes: 2, 3")
 	f.StringSliceVar(&dtypes, "dtype", []string{"int32"}, "element types")
 	f.IntSliceVar(&o.Payloads, "payload", []int{0, 64, 256, 1024, 4096}, "payload bytes of every packet; 0: Barriers")

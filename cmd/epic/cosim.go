@@ -336,9 +336,9 @@ func print(cmd *cobra.Command, report interface{ WriteText(io.Writer) error }, a
 
 func dataW(c *cobra.Command, w *int, sim *string) {
 	*w = 512
-	c.Flags().Var(&choice{w, dataWidths}, "data-w", "width of the engine's data path in bits: "+numbers(dataWidths))
+	c.Flags().Var(&choice{w, dataWidths}, "data-w", "width of the engine's data path in bits: "+commas(dataWidths))
 	c.Flags().StringVar(sim, "sim", "", "simulator, build/sim/w<DATA_W>/inc_sim if absent")
-	complete(c, "data-w", strings.Split(numbers(dataWidths), ", "))
+	complete(c, "data-w", strings.Split(commas(dataWidths), ", "))
 }
 
 func complete(c *cobra.Command, flag string, values []string) {
@@ -377,16 +377,16 @@ func (c *choice) Type() string { return "bits" }
 func (c *choice) Set(s string) error {
 	n, err := strconv.Atoi(s)
 	if err != nil || !slices.Contains(c.of, n) {
-		return fmt.Errorf("got %q, want one of %s", s, numbers(c.of))
+		return fmt.Errorf("got %q, want one of %s", s, commas(c.of))
 	}
 	*c.value = n
 	return nil
 }
 
-func numbers(list []int) string {
+func commas[T any](list []T) string {
 	text := make([]string, len(list))
-	for i, n := range list {
-		text[i] = strconv.Itoa(n)
+	for i, v := range list {
+		text[i] = fmt.Sprint(v)
 	}
 	return strings.Join(text, ", ")
 }

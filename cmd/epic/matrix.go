@@ -64,7 +64,11 @@ not run again until one of them changes. --engine slurm hands --shards shards to
 				return err
 			}
 			if shard != "" {
-				if n, err := fmt.Sscanf(shard, "%d/%d", &o.Shard, &o.Shards); n != 2 || err != nil {
+				i, n, _ := strings.Cut(shard, "/")
+				var bad [2]error
+				o.Shard, bad[0] = strconv.Atoi(i)
+				o.Shards, bad[1] = strconv.Atoi(n)
+				if errors.Join(bad[:]...) != nil || o.Shards == 0 {
 					return fmt.Errorf("--shard: got %q, want I/N, as 0/8", shard)
 				}
 			}
@@ -116,11 +120,11 @@ func levels[T comparable](flag string, words []string, allowed []T, parse func(s
 	var list []T
 	for _, w := range words {
 		v, err := parse(w)
-		if err == nil && allowed != nil && !slices.Contains(allowed, v) {
-			err = fmt.Errorf("want one of %v", allowed)
+		if allowed != nil && (err != nil || !slices.Contains(allowed, v)) {
+			return nil, fmt.Errorf("--%s: got %q, want one of %s", flag, w, commas(allowed))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("--%s: got %q: %w", flag, w, err)
+			return nil, fmt.Errorf("--%w", err) // as "dtype: got ..."
 		}
 		if slices.Contains(list, v) {
 			return nil, fmt.Errorf("--%s: got %q twice, want each once", flag, w)

@@ -15,6 +15,7 @@ import (
 	"github.com/epic-inc/epic/driver/table"
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/host"
+	"github.com/epic-inc/epic/golden/reduce"
 	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
 )
@@ -137,6 +138,13 @@ func start(ctx context.Context, c Case) (*bench, error) {
 	if fits < 0 {
 		return nil, fmt.Errorf("payload: got %d bytes, want 0..%d", c.Payload, mtus[len(mtus)-1])
 	}
+	element, err := reduce.ElementBytes(c.DType)
+	if err != nil {
+		return nil, err
+	}
+	if c.Payload%element != 0 {
+		return nil, fmt.Errorf("payload: got %d bytes, want whole elements of %d bytes", c.Payload, element)
+	}
 	o.MTU = mtus[fits]
 	o.MessagePackets = 1
 	o.Slots = maxSlots
@@ -192,6 +200,9 @@ func start(ctx context.Context, c Case) (*bench, error) {
 	params := b.engine.Params()
 	if params.DataW != c.DataW {
 		return fail(fmt.Errorf("simulator %s: built for %d bits, want %d", c.Sim, params.DataW, c.DataW))
+	}
+	if c.Ranks > params.Ports {
+		return fail(fmt.Errorf("ranks: got %d, want at most the %d ports of the simulator", c.Ranks, params.Ports))
 	}
 	if b.board, err = scoreboard.New(scoreboard.Config{Engine: cfg, Entries: params.Endpoints,
 		TickClocks: uint64(g.Clock.PerTick), Seed: c.Seed}); err != nil {

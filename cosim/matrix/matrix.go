@@ -95,6 +95,12 @@ func (o *Options) fill() error {
 	if o.Jobs < 1 {
 		return fmt.Errorf("jobs: got %d, want at least 1", o.Jobs)
 	}
+	if o.Budget < 0 {
+		return fmt.Errorf("budget: got %v, want 0 (none) or more", o.Budget)
+	}
+	if len(o.Axes.Cases(!o.Whole)) == 0 { // nothing run is nothing passed
+		return errors.New("matrix: got levels that no case has together, as bitwise operators of floats alone; want one case at least")
+	}
 	if o.OutDir == "" {
 		o.OutDir = filepath.Join("build", "matrix")
 	}

@@ -33,6 +33,9 @@ func checkRun(o *Options) error {
 	if o.Group == nil {
 		return errors.New("run: no group")
 	}
+	if o.Resets < 0 {
+		return fmt.Errorf("resets: got %d, want at least 0", o.Resets)
+	}
 	alone := o.Steps == nil && o.Group.Collective == tree.Barrier.String()
 	switch {
 	case alone && (o.Inputs != nil || o.Barriers < 0):
