@@ -82,7 +82,7 @@ func TestRandomRunRepeats(t *testing.T) {
 func TestReplaySumAndDifference(t *testing.T) {
 	sim := simulator(t)
 	tensors := filepath.Join(repo, "testdata/allreduce4/tensors")
-	args := []string{"cosim", "run", "--sim", sim, "--data-w", "64", "--json", "--config", filepath.Join(repo, "testdata/allreduce4/group.yaml")}
+	args := []string{"cosim", "run", "--sim", sim, "--data-w", "64", "--json", "--out", t.TempDir(), "--config", filepath.Join(repo, "testdata/allreduce4/group.yaml")}
 	replay := append([]string{"cosim", "replay"}, args[2:]...)
 	for rank := range 4 {
 		replay = append(replay, filepath.Join(repo, "testdata/captures/allreduce4", "allreduce4_i32_rank"+strconv.Itoa(rank)+".pcap"))
