@@ -127,7 +127,7 @@ func Start(ctx context.Context, opts Options) (*Engine, error) {
 		return nil, fmt.Errorf("simulator %q: %w", opts.Binary, err)
 	}
 	if _, err := os.Stat(binary); err != nil {
-		return nil, fmt.Errorf("simulator: %w (scripts/build-sim builds it)", err)
+		return nil, fmt.Errorf("simulator: %w (make sim builds it, at 64 bits with W=64)", err)
 	}
 	dir, err := socketDir()
 	if err != nil {
