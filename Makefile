@@ -61,7 +61,7 @@ regress: ## every line of the regression and every case of the matrix: hours; AR
 	build/epic cosim matrix --whole $(ARGS)
 
 .PHONY: mutants
-mutants: ## break the RTL in each way of rtl/mutants and see the regression catch it
+mutants: ## break the RTL in each way of rtl/mutants and see the regression catch it; resumes
 	@scripts/setup sim
 	@$(MAKE) --no-print-directory build/epic
 	scripts/mutants $(ARGS)

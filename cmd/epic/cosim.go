@@ -158,6 +158,7 @@ func cosimFuzz() *cobra.Command {
 	shape.ClocksPerTick, shape.TimeoutTicks, shape.Slots, shape.MTU, shape.PSN0 = 8, 60, 8, 256, 0xfffffa
 	var s simFlags
 	var lives, frames int
+	var writes bool
 	c := &cobra.Command{
 		Use:   "fuzz",
 		Short: "Play an adversary against the engine",
@@ -175,6 +176,7 @@ which its tables are written again. Without --seed the seed is random; --seed re
 	names := shapeNames(f)
 	f.IntVar(&frames, "frames", 1000, "frames of a life")
 	f.IntVar(&lives, "lives", 3, "lives of the engine")
+	f.BoolVar(&writes, "writes", false, "give every endpoint a rewrite, and send RDMA WRITEs besides SENDs")
 	s.add(c, "group.yaml to take instead of a generated group")
 	completeShape(c)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -182,7 +184,7 @@ which its tables are written again. Without --seed the seed is random; --seed re
 			return err
 		}
 		return s.run(cmd, func(ctx context.Context, o run.Options) (*run.Report, error) {
-			return run.Fuzz(ctx, run.FuzzOptions{Options: o, Frames: frames, Lives: lives})
+			return run.Fuzz(ctx, run.FuzzOptions{Options: o, Frames: frames, Lives: lives, Writes: writes})
 		})
 	}
 	return c

@@ -17,8 +17,9 @@ import (
 // FuzzOptions of Fuzz. What Options says of vectors and expectations does not count.
 type FuzzOptions struct {
 	Options
-	Frames int // of one life
-	Lives  int // the engine's pipes are driven into error and bound again so often
+	Frames int  // of one life
+	Lives  int  // the engine's pipes are driven into error and bound again so often
+	Writes bool // every endpoint has a rewrite, and half of the messages are RDMA WRITEs
 }
 
 // Fuzz plays an adversary against the RTL engine alone: frames near every boundary of its windows (gaps,
@@ -33,6 +34,7 @@ func Fuzz(ctx context.Context, o FuzzOptions) (*Report, error) {
 		return nil, fmt.Errorf("fuzz: got %d frames and %d lives, want at least 1 of each", o.Frames, o.Lives)
 	}
 	return explain(ctx, o.Options, func(ctx context.Context, run *Options, rep *Report) error {
+		run.writes = o.Writes
 		return fuzz(ctx, run, rep, o.Frames, o.Lives)
 	})
 }
@@ -64,7 +66,7 @@ func fuzz(ctx context.Context, o *Options, rep *Report, frames, lives int) (err 
 	if len(o.rtlAt) != 1 {
 		return fmt.Errorf("rtl-at: got %s, want one switch: an adversary plays against one engine", o.RTLAt)
 	}
-	cfg, err := o.set.EngineConfig(o.RTLAt)
+	cfg, err := o.engineConfig(o.RTLAt)
 	if err != nil {
 		return err
 	}
@@ -109,6 +111,19 @@ func fuzz(ctx context.Context, o *Options, rep *Report, frames, lives int) (err 
 	}
 	rep.SumEqual = true // every frame out was golden's; there is no other result
 	return finish(ctx, rep, r)
+}
+
+// engineConfig makes the engine of a switch, for a run with RDMA WRITEs with memory at every peer: groups have none.
+func (o *Options) engineConfig(name string) (engine.Config, error) {
+	cfg, err := o.set.EngineConfig(name)
+	if o.writes {
+		for i := range cfg.Endpoints {
+			n := uint64(i)
+			cfg.Endpoints[i].Rewrite = &engine.Rewrite{InVA: 0x7f12_3456_789a_0000 + n<<44, OutVA: 0xfedc_ba98_7654_3000 - n<<36,
+				RKey: 0x8f3e_5d1a + uint32(n)<<16}
+		}
+	}
+	return cfg, err
 }
 
 // born sets what is known of an engine that has just been programmed.
@@ -271,6 +286,17 @@ func (a *adversary) harm(p, how int) error {
 		at := psn.PSN(a.pipe[p].NextSend)
 		for n, i := range pipe.Ins {
 			pkt := a.data(i, at)
+			if pkt.HasRETH() { // not another opcode: most slots have contributions already
+				if n%2 == 1 && a.rng.IntN(2) == 0 {
+					pkt.VA ^= 1 << a.rng.IntN(64)
+				} else if n%2 == 1 {
+					pkt.DMALength ^= 1 << a.rng.IntN(32)
+				}
+				if err := a.send(a.cfg.Endpoints[i].Port, pkt.Encode(), false); err != nil {
+					return err
+				}
+				continue
+			}
 			pkt.Opcode, pkt.Imm, pkt.Payload = spec.OpcodeSendOnlyImm, 7, make([]byte, 8)
 			if n%2 == 1 {
 				switch a.rng.IntN(3) {
@@ -466,11 +492,15 @@ func (a *adversary) data(i int, p psn.PSN) *roce.Packet {
 	kind := rand.New(rand.NewPCG(uint64(p), a.life))
 	pkt.Opcode = []spec.Opcode{spec.OpcodeSendFirst, spec.OpcodeSendMiddle, spec.OpcodeSendLast, spec.OpcodeSendLastImm,
 		spec.OpcodeSendOnly, spec.OpcodeSendOnlyImm}[kind.IntN(6)]
+	if rewrite := a.cfg.Endpoints[i].Rewrite; rewrite != nil && kind.IntN(2) == 0 {
+		pkt.Opcode += spec.OpcodeWriteFirst - spec.OpcodeSendFirst
+		pkt.VA, pkt.RKey, pkt.DMALength = rewrite.InVA+kind.Uint64(), a.rng.Uint32(), kind.Uint32()
+	}
 	size, unit := mtu, expect.Element(dtype)
 	switch pkt.Opcode {
-	case spec.OpcodeSendLast, spec.OpcodeSendLastImm:
+	case spec.OpcodeSendLast, spec.OpcodeSendLastImm, spec.OpcodeWriteLast, spec.OpcodeWriteLastImm:
 		size = unit * (1 + kind.IntN(mtu/unit))
-	case spec.OpcodeSendOnly, spec.OpcodeSendOnlyImm:
+	case spec.OpcodeSendOnly, spec.OpcodeSendOnlyImm, spec.OpcodeWriteOnly, spec.OpcodeWriteOnlyImm:
 		size = unit * kind.IntN(1+mtu/unit)
 	}
 	if pkt.HasImm() {

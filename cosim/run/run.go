@@ -80,6 +80,7 @@ type Options struct {
 	Once bool // do not run again with a trace after a difference
 
 	golden func(*engine.Config) // of a test: what golden is told otherwise than the engine
+	writes bool                 // FuzzOptions.Writes
 
 	set   *group.Set
 	rtlAt []int // in set.Switches
@@ -234,7 +235,7 @@ type rtl struct {
 // startRTL starts the simulator, programs the engine of a switch and lets its pipes bind.
 func startRTL(ctx context.Context, o *Options, at int, record io.Writer) (*rtl, error) {
 	name := o.set.Switches[at]
-	cfg, err := o.set.EngineConfig(name)
+	cfg, err := o.engineConfig(name)
 	if err != nil {
 		return nil, err
 	}
