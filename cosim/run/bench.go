@@ -59,7 +59,7 @@ func Bench(ctx context.Context, o BenchOptions) (*BenchReport, error) {
 	beats := uint64(1082*8/o.DataW + 3)
 	ro := Options{Group: g, DataW: o.DataW, Sim: o.Sim, Seed: o.Seed, Progress: o.Progress,
 		Bytes: int(max(256, o.Clocks/(4*beats))) * 1024}
-	if err := ro.fill(); err != nil {
+	if err := errors.Join(ro.fill(), checkRun(&ro)); err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "epic-bench-")
