@@ -65,7 +65,7 @@ those of int8 do not saturate. Without --seed the seed is random; the report has
 the run to the byte.`,
 		Example: `  epic cosim run --ranks 4 --bytes 65536 --data-w 512
   epic cosim run --ranks 9 --tree two-level --rtl-at leaf1 --psn0 0xfffff0 --loss 0.01 --seed 7 --json
-  epic cosim run --tree three-level --rtl-at all --collective allreduce,reduce:2,allgather --groups 2
+  epic cosim run --tree three-level --rtl-at all --collective allreduce,reduce:2,allgather --groups 2 --slots 32
   epic cosim run --config group.yaml --backpressure 0.3 --capture out.pcapng --trace wave.fst`,
 		Args: noArgs,
 	}
