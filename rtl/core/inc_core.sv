@@ -209,6 +209,7 @@ module inc_core #(
   wire                  fold_valid, fold_bank, tx_ready, tx_rd_valid;
   wire [DATA_W-1:0]     tx_rd_data;
   wire [ADDR_W-1:0]     fold_addr;
+  wire [EP_W-1:0]       ack_soon_ep;
   wire                  ack_soon, ack_valid, ack_mode2, ack_leaf, ack3_done, ack_done;
   wire [EP_W-1:0]       ack_ep;
   wire [PIPE_W-1:0]     ack_pipe;
@@ -311,7 +312,8 @@ module inc_core #(
     .agg_float_busy(agg_float_busy),
     .fold_valid(fold_valid), .fold_ready(tx_ready), .fold_bank(fold_bank), .fold_addr(fold_addr),
     .fold_data(tx_rd_data),
-    .ack_soon(ack_soon), .ack_valid(ack_valid), .ack_mode2(ack_mode2), .ack_ep(ack_ep),
+    .ack_soon(ack_soon), .ack_soon_ep(ack_soon_ep), .ack_valid(ack_valid),
+    .ack_mode2(ack_mode2), .ack_ep(ack_ep),
     .ack_pipe(ack_pipe), .ack_psn(ack_psn), .ack_syndrome(ack_syndrome), .ack_msn(ack_msn),
     .ack_rule(ack_rule), .ack_leaf(ack_leaf), .ack_frame(ack_frame), .ack_done(ack_done),
     .ack_verdict(ack_verdict),
@@ -348,7 +350,7 @@ module inc_core #(
     .live(live & ~mode2), .pipe_error(pipe_error), .next_pipe(next_pipe), .next_send(next_send),
     .cfg_pipe(tx_cfg_pipe), .cfg(tx_cfg), .send_cfg_pipe(send_cfg_pipe), .send_cfg(send_cfg),
     .keep_cfg_pipe(keep_cfg_pipe), .keep_cfg(keep_cfg),
-    .ack_soon_ep(lk.ep[EP_W-1:0]),
+    .ack_soon_ep(ack_soon_ep),
     .ack_valid(ack_valid && !ack_mode2), .ack_ep(ack_ep), .ack_pipe(ack_pipe), .ack_psn(ack_psn),
     .ack_syndrome(ack_syndrome), .ack_frame(ack_frame), .ack_done(ack3_done),
     .ack_verdict(ack3_verdict),
@@ -378,7 +380,7 @@ module inc_core #(
         .rd_en(t_rd), .rd_index(t_index_q[EP_W-1:0]), .rd_state(t_ep_tx2),
         .rd_mine(t_ep_tx2_used),
         .live(live), .pipe_error(pipe_error),
-        .ack_soon(ack_soon), .ack_soon_ep(lk.ep[EP_W-1:0]),
+        .ack_soon(ack_soon), .ack_soon_ep(ack_soon_ep),
         .ack_valid(ack_valid && ack_mode2), .ack_ep(ack_ep), .ack_pipe(ack_pipe),
         .ack_rule(ack_rule), .ack_leaf(ack_leaf), .ack_psn(ack_psn),
         .ack_syndrome(ack_syndrome), .ack_msn(ack_msn), .ack_frame(ack_frame),

@@ -15,7 +15,9 @@
 // Latency:       PK: 1 clock to read the slot (the clock of the commit before, if there is no
 //                pause), 1 to decide, in which the first beat is added already; commit with the
 //                last beat, a clock after the decision at the earliest.
-// Throughput:    a data frame takes its beats, at least 2 clocks; an ACK takes 2.
+// Throughput:    a data frame takes its beats, at least 2 clocks. An ACK takes 1: it is handed to a
+//                place of its own, and the frame behind it goes on while it is answered there; 2 if
+//                that frame is an ACK, too.
 // Back-pressure: only its own work delays a frame; nothing that leaves the engine can (ACKs wait
 //                in their records, results in their slots, bypass frames and Mode-II results that
 //                do not fit are dropped and counted).
@@ -88,6 +90,7 @@ module inc_pipe #(
 
   // ReceiveAck / Retransmission; MinimumAck
   output wire                          ack_soon,        // an ACK is offered from the next clock on
+  output wire [EP_W-1:0]               ack_soon_ep,
   output wire                          ack_valid,
   output wire                          ack_mode2,
   output wire [EP_W-1:0]               ack_ep,
@@ -211,6 +214,7 @@ module inc_pipe #(
   logic              tbl_seen_q;      // tbl_p is the command's
   wire [EP_W-1:0]    tbl_e     = tbl_index[EP_W-1:0];
   wire               fin;             // PK commits in this clock
+  wire               hand;            // PK hands its ACK on
   wire               f_take;          // and its contribution is taken
   wire               f_take3;         // by a Mode-III pipe
   logic [EP_W-1:0]   op_ep;
@@ -326,10 +330,9 @@ module inc_pipe #(
                       || (bind_busy && bind_last && bind_pipe == lk_pipe)
                       || (lk_data && (lk_adv_busy || lk_recent || lk_overtakes
                                       || (fin && f_take3 && in_order_q && c_ep == lk_ep))));
-  wire   pk_free  = (pk_q == PK_IDLE || fin) && !lk_clash;
+  wire   pk_free  = (pk_q == PK_IDLE || fin || hand) && !lk_clash;
   assign load     = lk_valid && pk_free;
   assign lk_ready = pk_free;
-  assign ack_soon = load && lk.is_ack;
   assign tbl_hold = tbl_valid && !bind_busy;
 
   // Slots whose sums are not in memory yet. The beats of a frame of n follow each other, so those
@@ -421,6 +424,11 @@ module inc_pipe #(
   wire take     = v_engine_q && c_q.is_data && v == inc_spec_pkg::VERDICT_OK;
 
   // ------------------------------------------------------------------ stream and commit
+  logic             ak_valid_q;       // an ACK that was handed on
+  logic             ak_mode2_q;
+  inc_pkg::lookup_t ak_q;
+  logic [31:0]      ak_frame_q;
+  logic             recheck_q;        // that ACK may have taken the room to forward
   // The first beat is added while the frame is decided on: what it writes is not to be seen unless
   // the frame is taken.
   wire   decide   = pk_q == PK_DECIDE;
@@ -428,18 +436,24 @@ module inc_pipe #(
   wire   last     = left_q <= 16'd1;
   wire   eof_ok   = eof_verdict == inc_spec_pkg::VERDICT_OK;
   wire   to_ack   = c_q.is_ack && eof_ok && v_q == inc_spec_pkg::VERDICT_OK;
-  wire   can_fin  = stream && eof_valid && byp_head_valid && !imm && (!control_q || ctl_done);
-  wire   end_ok   = can_fin && (!to_ack || ack_done);
-  assign ack_valid    = can_fin && to_ack && left_q == 16'd0;
-  assign ack_mode2    = c_mode2;
-  assign ack_ep       = c_ep;
-  assign ack_pipe     = c_pipe;
-  assign ack_psn      = c_q.psn;
-  assign ack_syndrome = c_q.syndrome;
-  assign ack_msn      = c_q.msn;
-  assign ack_rule     = c_q.ack_rule;
-  assign ack_leaf     = c_q.leaf;
-  assign ack_frame    = frame_q;
+  wire   known    = stream && eof_valid && byp_head_valid;    // how the frame ended
+  wire   end_ok   = known && !to_ack && !ak_valid_q && !recheck_q && !imm
+                    && (!control_q || ctl_done);
+  // An ACK waits for its answer in a place of its own. Behind it a frame is decided and streamed,
+  // and committed only once the place is empty: what frames do comes in their order.
+  assign hand         = known && to_ack && (!ak_valid_q || ack_done);
+  assign ack_soon     = hand;
+  assign ack_soon_ep  = c_ep;
+  assign ack_valid    = ak_valid_q;
+  assign ack_mode2    = ak_mode2_q;
+  assign ack_ep       = ak_q.ep[EP_W-1:0];
+  assign ack_pipe     = ak_q.pipe[PIPE_W-1:0];
+  assign ack_psn      = ak_q.psn;
+  assign ack_syndrome = ak_q.syndrome;
+  assign ack_msn      = ak_q.msn;
+  assign ack_rule     = ak_q.ack_rule;
+  assign ack_leaf     = ak_q.leaf;
+  assign ack_frame    = ak_frame_q;
   // Of a reproducible pipe every in has a copy of its own, which is written only if the frame is
   // taken; the last contribution has them folded before it is committed.
   wire   c_apart  = c_q.reproducible && c_q.fan_in != 7'd1;
@@ -452,7 +466,7 @@ module inc_pipe #(
                         || (stream && left_q != 16'd0 && (!last || end_ok));
   wire   beat         = pay_valid && pay_ready;
   assign fin          = end_ok && last && (left_q == 16'd0 || pay_valid) && !fold_due;
-  assign eof_ready    = fin;
+  assign eof_ready    = fin || hand;
 
   // A further control signal has been compared: its slot stays as it is.
   assign add_nothing = control_q && !start_q;
@@ -479,13 +493,13 @@ module inc_pipe #(
   assign keep_flip = add_nothing || (apart_q && !(full_q && c_q.fan_in[0]));
 
   logic [7:0] f_verdict;
-  wire [7:0]  f_verdict_raw = !eof_ok ? eof_verdict : to_ack ? ack_verdict : v;
+  wire [7:0]  f_verdict_raw = !eof_ok ? eof_verdict : v;
   wire        is_byp = inc_spec_pkg::verdict_is_bypass(f_verdict_raw);
   always_comb begin
     f_verdict = f_verdict_raw;
     if (is_byp && !byp_head_fits) f_verdict = inc_spec_pkg::VERDICT_BYPASS_FULL;
   end
-  assign byp_dec_valid  = fin;
+  assign byp_dec_valid  = fin || hand;
   assign byp_dec_bypass = is_byp && byp_head_fits;
 
   wire   f_engine   = fin && eof_ok && v_engine_q;   // a data frame or CNP that reached its pipe
@@ -545,8 +559,8 @@ module inc_pipe #(
   wire        rcy_real = !rcy_move[23] && rcy_move != 24'd0;
 
   // table access
-  wire quiet       = tbl_seen_q && tbl_valid && lk_idle && !pk_busy && !bind_busy && adv_idle
-                     && ao_idle && tx_idle && jobs_idle && fwd_drained
+  wire quiet       = tbl_seen_q && tbl_valid && lk_idle && !pk_busy && !ak_valid_q && !bind_busy
+                     && adv_idle && ao_idle && tx_idle && jobs_idle && fwd_drained
                      && rcy_pend == '0 && err_pend_q == '0;
   wire drained     = !bound_q[tbl_p] || error_q[tbl_p]
                      || (op_ps.pending == 24'd0
@@ -720,6 +734,7 @@ module inc_pipe #(
     case (pk_q)
       PK_DECIDE: begin
         pk_q         <= PK_STREAM;
+        recheck_q    <= MODE2 != 0 && ak_valid_q;
         v_engine_q   <= 1'b1;
         v_q          <= d_verdict;
         compare_q    <= d_compare && c_q.is_data;
@@ -758,8 +773,12 @@ module inc_pipe #(
         folded_q <= 1'b1;
       end
       PK_STREAM: begin
+        if (recheck_q && !ak_valid_q) begin
+          recheck_q <= 1'b0;
+          if (forward_q && !fwd_room) refuse_q <= 1'b1;
+        end
         if (fold_go) pk_q <= PK_FOLD;
-        if (fin) begin
+        if (fin || hand) begin
           pk_q    <= PK_IDLE;
           frame_q <= frame_q + 32'd1;
         end
@@ -775,6 +794,7 @@ module inc_pipe #(
     if (load) begin
       pk_q    <= lk_takes_pipe ? PK_DECIDE : PK_STREAM;
       folded_q <= 1'b0;
+      recheck_q <= 1'b0;
       c_q     <= lk;
       c_blk_q <= lk_blk;
       c_meta  <= lk_meta;
@@ -791,6 +811,14 @@ module inc_pipe #(
         apart_q    <= 1'b0;
         refuse_q   <= 1'b0;
       end
+    end
+
+    if (ack_done) ak_valid_q <= 1'b0;
+    if (hand) begin
+      ak_valid_q <= 1'b1;
+      ak_mode2_q <= c_mode2;
+      ak_q       <= c_q;
+      ak_frame_q <= frame_q;
     end
 
     for (int i = 0; i < HIST; i++) begin
@@ -830,6 +858,8 @@ module inc_pipe #(
     if (rst) begin
       pk_q        <= PK_IDLE;
       frame_q     <= '0;
+      ak_valid_q  <= 1'b0;
+      recheck_q   <= 1'b0;
       hist_q      <= '0;
       error_q     <= '0;
       err_pend_q  <= '0;
@@ -845,12 +875,14 @@ module inc_pipe #(
     if (!rst && op_rel) assert (rel_psn == op_ps.next_send);
     if (!rst && beat) assert (pay_last == last);
     if (!rst && fwd_valid) assert (fwd_room);
+    if (!rst && ack_done) assert (ak_valid_q && !fin);
+    if (!rst && hand) assert (left_q == 16'd0 && !byp_dec_bypass);
 `endif
   end
 
   // ================================================================== what happened
-  assign stat_frame    = fin;
-  assign stat_verdict  = f_verdict;
+  assign stat_frame    = fin || ack_done;
+  assign stat_verdict  = ack_done ? ack_verdict : f_verdict;
   always_comb begin
     stat_event = '0;
     stat_event[inc_spec_pkg::EVENT_RX_DATA]       = f_take;
@@ -907,8 +939,8 @@ module inc_pipe #(
     end
   end
 
-  wire   to_ack_fin = fin && to_ack;                      // who takes ACKs writes this record
-  assign ret_valid  = (fin && !to_ack_fin) || adv || op_rel || op_rcy || op_err || op_ack
+  // Who takes ACKs writes their records.
+  assign ret_valid  = fin || adv || op_rel || op_rcy || op_err || op_ack
                       || op_bind || op_bdone || init_ep || init_pipe || write_ctl
                       || write_list;
 
@@ -1010,7 +1042,7 @@ module inc_pipe #(
   end
 
   wire unused_ok = &{1'b0, old_meta_q, tbl_ep, tbl_pipe, rcy_1h, err_1h, cfg, lk, c_q, c_meta,
-                     tbl_index, next_ps, pk_ps, op_ps, r_ps, d_ahead, d_since, rcy_move, adv_n_log2,
+                     tbl_index, next_ps, ak_q, pk_ps, op_ps, r_ps, d_ahead, d_since, rcy_move, adv_n_log2,
                      old_valid_q, CUT_THROUGH != 0};
 
 endmodule

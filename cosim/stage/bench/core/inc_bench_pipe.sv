@@ -22,12 +22,12 @@ module inc_bench_pipe (
   pipe_psn_t             min, err;
   beat_t                 agg;
   inc_spec_pkg::record_t rec;
-  frame_end_t            fin;
+  frame_end_t            fin, stat;
   fault_t                fault;
   ack_req_t              ack;
   inc_pkg::txjob_t       job;
   wire lk_valid, lk_ready, pay_valid, pay_ready, eof_valid, eof_ready, room_valid, tbl_valid, tbl_done,
-       answer_valid, min_valid, err_valid, agg_valid, rec_valid, fin_valid, fault_valid, ack_valid,
+       answer_valid, min_valid, err_valid, agg_valid, rec_valid, fin_valid, stat_valid, fault_valid, ack_valid,
        job_valid, job_ready, tbl_fire;
 
   inc_bench_source #(.STREAM(8), .W($bits(lk))) u_lk (
@@ -67,6 +67,8 @@ module inc_bench_pipe (
   assign ack.pipe = 8'(ack_pipe);
   assign agg.addr = 16'(agg_addr);
   assign agg.compare = 1'b0;
+  assign fin.verdict = stat.verdict;
+  assign stat.bypass = 1'b0;
 
   /* verilator lint_off PINCONNECTEMPTY */
   inc_pipe #(.DATA_W(DATA_W), .ENDPOINTS(ENDPOINTS), .PIPES(PIPES), .BLOCKS(BLOCKS), .FLOAT(1)) u_dut (
@@ -80,7 +82,7 @@ module inc_bench_pipe (
     .agg_data(agg.data), .agg_dtype(agg.dtype), .agg_op(agg.op), .agg_last(agg.last),
     .agg_float_busy(1'b0),
     .fold_valid(), .fold_ready(1'b1), .fold_bank(), .fold_addr(), .fold_data('0),
-    .ack_soon(), .ack_valid(ack_valid), .ack_mode2(), .ack_ep(ack_ep), .ack_pipe(ack_pipe), .ack_psn(ack.psn),
+    .ack_soon(), .ack_soon_ep(), .ack_valid(ack_valid), .ack_mode2(), .ack_ep(ack_ep), .ack_pipe(ack_pipe), .ack_psn(ack.psn),
     .ack_syndrome(ack.syndrome), .ack_msn(), .ack_rule(), .ack_leaf(), .ack_frame(ack.frame), .ack_done(ack_valid && answer_valid),
     .ack_verdict(answer.verdict),
     .live(), .mode2(), .pipe_error(), .pipe_drained(), .next_pipe('0), .next_send(),
@@ -93,7 +95,7 @@ module inc_bench_pipe (
     .tbl_valid(tbl_valid), .tbl_write(1'b1), .tbl_id(tbl.id), .tbl_index(tbl.index), .tbl_ep(tbl.ep),
     .tbl_pipe(tbl.pipe), .tbl_quiesced(1'b0), .tbl_list_ep('0), .tx_idle(1'b1), .tbl_fire(tbl_fire), .tbl_done(tbl_done), .tbl_busy(),
     .tbl_ep_rx(), .tbl_pipe_state(), .cfg_pipe(cfg_pipe), .cfg(cfgs_q[cfg_pipe]),
-    .stat_frame(), .stat_verdict(fin.verdict), .stat_event(),
+    .stat_frame(stat_valid), .stat_verdict(stat.verdict), .stat_event(),
     .fault_valid(fault_valid), .fault_kind(fault.kind), .fault_ep(fault.ep), .fault_pipe(fault.pipe),
     .fault_psn(fault.psn), .fault_got(fault.got), .fault_wanted(fault.wanted),
     .ret_valid(rec_valid), .ret_rec(rec));
@@ -109,6 +111,8 @@ module inc_bench_pipe (
     .clk(clk), .rst(rst), .handle(handle), .valid(fault_valid), .data(fault));
   inc_bench_watch #(.STREAM(4), .W($bits(ack))) u_ack (
     .clk(clk), .rst(rst), .handle(handle), .valid(ack_valid && answer_valid), .data(ack));
+  inc_bench_watch #(.STREAM(6), .W($bits(stat))) u_stat (
+    .clk(clk), .rst(rst), .handle(handle), .valid(stat_valid), .data(stat));
   inc_bench_sink #(.STREAM(5), .W($bits(job)), .LAW(0)) u_job (
     .clk(clk), .rst(rst), .handle(handle), .valid(job_valid), .ready(job_ready), .data(job));
 
