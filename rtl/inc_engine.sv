@@ -1,4 +1,4 @@
-// IncEngine: in-network collectives on RoCEv2 frames, Mode-III.
+// IncEngine: in-network collectives on RoCEv2 frames, Mode-II and Mode-III.
 //
 // Streams:       s_axis_rx_*     frames of all ports, without FCS; tid ingress port; tuser on the
 //                last beat: the MAC saw an error.
@@ -7,7 +7,7 @@
 //                                m_axis_bypass_* frames that are not the engine's, whole and
 //                                unchanged; tid their ingress port.
 //                s_axil_*        32-bit AXI4-Lite registers (rtl/spec/inc_csr.rdl).
-// Latency:       docs/microarchitecture.md, measured by `epic cosim run`.
+// Latency:       docs/microarchitecture.md, measured by `epic bench rtl`.
 // Throughput:    one beat per clock each way.
 // Back-pressure: m_axis_tx_tready and m_axis_bypass_tready never reach s_axis_rx_tready: results
 //                wait in their slots, ACKs in their records, bypass frames that find no room are
@@ -16,8 +16,9 @@
 // Parameters:    DATA_W 64..512 (powers of two; larger elaborate but are not verified yet); PORTS
 //                1..64; ENDPOINTS 2..4096, PIPES 2..256, POOL_KB 4.., powers of two; FAN_IN
 //                2..64; MTU 256..4096, power of two; MODE2, MODE3, FLOAT, CUT_THROUGH 0 or 1:
-//                hardware that is left out or built in. docs/configuration.md has a table.
-// Source:        protocol.md 3, 4, 6, 9; the paper's IncEngine.
+//                hardware that is left out or built in (CUT_THROUGH: not built, a bit in CAPS).
+//                docs/configuration.md has a table.
+// Source:        protocol.md 3 to 6, 9 to 11; the paper's IncEngine.
 // Byte 0 of a frame is tdata[7:0].
 `default_nettype none
 
