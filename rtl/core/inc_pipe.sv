@@ -1042,8 +1042,8 @@ module inc_pipe #(
   end
 
   wire unused_ok = &{1'b0, old_meta_q, tbl_ep, tbl_pipe, rcy_1h, err_1h, cfg, lk, c_q, c_meta,
-                     tbl_index, next_ps, ak_q, pk_ps, op_ps, r_ps, d_ahead, d_since, rcy_move, adv_n_log2,
-                     old_valid_q, CUT_THROUGH != 0};
+                     tbl_index, next_ps, ak_q, pk_ps, op_ps, r_ps, d_ahead, d_since, rcy_move,
+                     adv_n_log2, old_valid_q, CUT_THROUGH != 0};
 
 endmodule
 
