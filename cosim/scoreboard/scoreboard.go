@@ -15,6 +15,7 @@ package scoreboard
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/epic-inc/epic/cosim/link"
@@ -99,6 +100,7 @@ type Scoreboard struct {
 	seen       [2]uint32
 
 	timers map[timerKey]timer
+	bound  map[int]uint64 // by pipe: clock of its last bind_done
 	fences fences
 	state  shadow
 	stats  Stats
@@ -143,6 +145,7 @@ func New(cfg Config) (*Scoreboard, error) {
 		cfg: cfg, golden: golden,
 		index:   make(map[uint32]int, len(cfg.Engine.Endpoints)),
 		timers:  map[timerKey]timer{},
+		bound:   map[int]uint64{},
 		state:   shadow{rx: map[int]spec.Record{}, tx: map[int]spec.Record{}, pipe: map[int]spec.Record{}},
 		frames:  ring[Frame]{most: historyFrames},
 		records: ring[spec.Record]{most: historyRecords},
@@ -556,6 +559,7 @@ func (s *Scoreboard) count(r *spec.Record, ev engine.Event) {
 	case spec.CauseRNRExpiry:
 		c[spec.CounterRNRExpiry]++
 	case spec.CauseBindDone:
+		s.bound[int(r.PipeID)] = r.Clock
 		c[spec.CounterBindDone]++
 	case spec.CauseTableWrite:
 		s.stats.TableWrites++
@@ -691,17 +695,26 @@ func (s *Scoreboard) expiry(r *spec.Record, endpoint int) *Difference {
 	}
 	delete(s.timers, k)
 	due := t.due(s)
-	if latest := due + s.TimerSlack(); r.Clock < due || r.Clock > latest {
+	if latest := s.latest(endpoint, t); r.Clock < due || r.Clock > latest {
 		return &Difference{What: "record", Field: "clock", Got: fmt.Sprint(r.Clock),
 			Want: fmt.Sprintf("%d..%d: armed at %d for %d ticks of %d clocks", due, latest, t.armed, t.ticks, s.cfg.TickClocks)}
 	}
 	return nil
 }
 
+// latest is the last clock at which a timer may expire. The keeping walk leaves out a pipe that binds.
+func (s *Scoreboard) latest(endpoint int, t timer) uint64 {
+	p := s.golden.Config().Endpoints[endpoint].OutPipe
+	if s.golden.PipeState(p).Binding {
+		return math.MaxUint64
+	}
+	return max(t.due(s), s.bound[p]) + s.TimerSlack()
+}
+
 // overdue checks that no timer has been forgotten.
 func (s *Scoreboard) overdue(clock uint64) error {
 	for k, t := range s.timers {
-		if latest := t.due(s) + s.TimerSlack(); clock > latest {
+		if latest := s.latest(k.endpoint, t); clock > latest {
 			what := "retransmission timer"
 			if k.kind == engine.RNRWait {
 				what = "RNR wait"

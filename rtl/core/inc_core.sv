@@ -178,7 +178,7 @@ module inc_core #(
   end
 
   // ------------------------------------------------------------------ lookup
-  wire                     lk_valid, lk_ready, lk_idle, tbl_hold;
+  wire                     lk_valid, lk_ready, lk_idle, tbl_hold, tbl_hold_keep;
   inc_pkg::lookup_t        lk;
   wire                     ep_rd_en;
   wire [EP_W-1:0]          ep_rd_index;
@@ -302,7 +302,7 @@ module inc_core #(
              .FLOAT(FLOAT)) u_pipe (
     .clk(clk), .rst(rst),
     .lk_valid(lk_valid), .lk_ready(lk_ready), .lk(lk), .lk_idle(lk_idle),
-    .tbl_hold(tbl_hold),
+    .tbl_hold(tbl_hold), .tbl_hold_keep(tbl_hold_keep),
     .pay_valid(s_pay_valid), .pay_ready(s_pay_ready), .pay_data(s_pay_data), .pay_last(s_pay_last),
     .eof_valid(s_eof_valid), .eof_ready(s_eof_ready), .eof_verdict(s_eof_verdict),
     .byp_head_valid(byp_head_valid), .byp_head_fits(byp_head_fits),
@@ -341,7 +341,7 @@ module inc_core #(
 
   inc_retransmission #(.ENDPOINTS(ENDPOINTS), .PIPES(PIPES)) u_retransmission (
     .clk(clk), .rst(rst), .tick_clocks(cfg_tick_clocks),
-    .hold(tbl_hold), .idle(tx_idle),
+    .hold(tbl_hold), .hold_keep(tbl_hold_keep), .idle(tx_idle),
     .init_ep(t_fire && t_is_ep), .init_ep_index(t_index_q[EP_W-1:0]), .init_ep_psn(t_ep.psn0),
     .init_ep_out(t_ep.valid && t_ep.out_valid),
     .init_pipe(t_fire && t_is_pipe),

@@ -56,6 +56,7 @@ module inc_pipe #(
   input  inc_pkg::lookup_t        lk,
   input  wire                          lk_idle,
   output wire                          tbl_hold,        // begin nothing new: a table waits
+  output wire                          tbl_hold_keep,   // and keep no timers: its turn comes
   input  wire                          pay_valid,
   output wire                          pay_ready,
   input  wire [DATA_W-1:0]             pay_data,
@@ -334,6 +335,8 @@ module inc_pipe #(
   assign load     = lk_valid && pk_free;
   assign lk_ready = pk_free;
   assign tbl_hold = tbl_valid && !bind_busy;
+  // What is still to be sent may wait long for a slow output: the timers go on meanwhile.
+  assign tbl_hold_keep = tbl_hold && jobs_idle && fwd_drained;
 
   // Slots whose sums are not in memory yet. The beats of a frame of n follow each other, so those
   // of the next one are far enough behind if it is taken add - n clocks after its end or later,

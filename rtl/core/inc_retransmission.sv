@@ -22,7 +22,8 @@
 //                a walk visits all of them before it comes back.
 // Timers:        now counts ticks of tick_clocks clocks. An expiry is never early, and late by at
 //                most one tick and one keeping walk: 4 clocks per out of all live pipes, 12 where
-//                every visit meets an ACK or another visit of the same out.
+//                every visit meets an ACK or another visit of the same out. A pipe that binds is
+//                not walked: what is due meanwhile comes after.
 // Retirement:    ret_* one record in the clock an operation changes state.
 // Reset:         no live pipe; endpoint state is unknown until init_ep.
 // Parameters:    ENDPOINTS 2..4096, PIPES 2..256, powers of two.
@@ -40,7 +41,8 @@ module inc_retransmission #(
   input  wire [31:0]                   tick_clocks,
 
   // table writes
-  input  wire                          hold,          // begin no visit
+  input  wire                          hold,          // begin no send
+  input  wire                          hold_keep,     // begin no visit at all
   output wire                          idle,
   input  wire                          init_ep,
   input  wire [EP_W-1:0]               init_ep_index,
@@ -167,10 +169,10 @@ module inc_retransmission #(
   wire   a_taken = x_valid_q && x_q == X_ACK;
   wire   go_ack  = ack_valid && !a_taken && a_ep_q == ack_ep && !a_clash;
   wire   go_r    = r_valid_q && !r_clash && !go_ack;
-  wire   fetch   = !hold && (!r_valid_q || go_r);
-  wire   pick_s  = sw_valid && job_room && !(kw_valid && turn_q == 2'd3);
+  wire   fetch   = !r_valid_q || go_r;
+  wire   pick_s  = sw_valid && job_room && !hold && !(kw_valid && turn_q == 2'd3);
   assign fetch_s = fetch && pick_s;
-  assign fetch_k = fetch && kw_valid && !pick_s;
+  assign fetch_k = fetch && kw_valid && !pick_s && !hold_keep;
   assign cfg_pipe  = ack_pipe;
   assign next_pipe = r_pipe_q;
 

@@ -73,7 +73,7 @@ module inc_bench_pipe (
   /* verilator lint_off PINCONNECTEMPTY */
   inc_pipe #(.DATA_W(DATA_W), .ENDPOINTS(ENDPOINTS), .PIPES(PIPES), .BLOCKS(BLOCKS), .FLOAT(1)) u_dut (
     .clk(clk), .rst(rst),
-    .lk_valid(lk_valid && !tbl_valid), .lk_ready(lk_ready), .lk(lk), .lk_idle(1'b1), .tbl_hold(),
+    .lk_valid(lk_valid && !tbl_valid), .lk_ready(lk_ready), .lk(lk), .lk_idle(1'b1), .tbl_hold(), .tbl_hold_keep(),
     .pay_valid(pay_valid), .pay_ready(pay_ready), .pay_data(pay.data), .pay_last(pay.last),
     .eof_valid(eof_valid), .eof_ready(eof_ready), .eof_verdict(eof.verdict),
     .byp_head_valid(room_valid), .byp_head_fits(room.fits), .byp_dec_valid(fin_valid),

@@ -78,7 +78,7 @@ module inc_bench_retransmission (
 
   inc_retransmission #(.ENDPOINTS(ENDPOINTS), .PIPES(PIPES)) u_dut (
     .clk(clk), .rst(rst), .tick_clocks(32'(level_q.tick_clocks)),
-    .hold(hold), .idle(idle),
+    .hold(hold), .hold_keep(hold), .idle(idle),
     .init_ep(init_valid && tables), .init_ep_index(init.ep[EP_W-1:0]), .init_ep_psn(init.psn),
     .init_ep_out(init.out),
     .init_pipe(forget_valid && tables),
