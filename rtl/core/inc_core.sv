@@ -296,7 +296,7 @@ module inc_core #(
   // What inc_pipe hands on of Mode-II, to inc_forward.
   wire [BLK_W-1:0]  fwd_chk_block;
   inc_pkg::fwd_t    fwd;
-  wire              fwd_valid, fwd_room, fwd_chk_busy, fwd_drained;
+  wire              fwd_valid, fwd_slow, fwd_room, fwd_chk_busy, fwd_drained;
   inc_pipe #(.DATA_W(DATA_W), .ENDPOINTS(ENDPOINTS), .PIPES(PIPES), .BLOCKS(BLOCKS),
              .FAN_IN(FAN_IN), .MODE2(MODE2), .MODE3(MODE3), .CUT_THROUGH(CUT_THROUGH),
              .FLOAT(FLOAT)) u_pipe (
@@ -322,7 +322,8 @@ module inc_core #(
     .next_send(next_send),
     .min_valid(min_valid), .min_pipe(min_pipe), .min_psn(min_psn),
     .err_valid(err_valid), .err_pipe(err_pipe),
-    .fwd_room(fwd_room), .fwd_valid(fwd_valid), .fwd(fwd), .fwd_chk_block(fwd_chk_block),
+    .fwd_room(fwd_room), .fwd_valid(fwd_valid), .fwd_slow(fwd_slow), .fwd(fwd),
+    .fwd_chk_block(fwd_chk_block),
     .fwd_chk_busy(fwd_chk_busy), .fwd_drained(fwd_drained),
     .job_valid(aj_valid), .job_ready(aj_ready), .job(aj), .job_number(job_number_q),
     .job_granted(job_granted), .job_done(job_done),
@@ -408,7 +409,8 @@ module inc_core #(
     .out_wr(t_fire && t_is_out), .in_wr(t_fire && t_is_in), .list_index(t_index_q[EP_W-1:0]),
     .list_ep(t_out.endpoint),
     .room(fwd_room), .cmd_valid(fwd_valid || ack_fwd_valid),
-    .cmd(ack_fwd_valid ? ack_fwd : fwd), .chk_block(fwd_chk_block),
+    .cmd(ack_fwd_valid ? ack_fwd : fwd), .cmd_slow(fwd_valid && fwd_slow),
+    .chk_block(fwd_chk_block),
     .block_busy(fwd_chk_busy), .drain(t_go), .drained(fwd_drained),
     .job_valid(fj_valid), .job_ready(fj_ready), .job(fj), .job_number(job_number_q),
     .job_granted(job_granted), .job_done(job_done),

@@ -5,7 +5,8 @@
 // decides at once and sends later, needs no more than one FIFO.
 //
 // Streams:       cmd_* commands, never held: give one only while room is 1. job_* out (txjob_t).
-// Latency:       command to its first job offered: 2 clocks.
+// Latency:       command to its first job offered: 2 clocks; SLOW more if cmd_slow, because its
+//                sums are not in memory yet, and for what comes in behind it meanwhile.
 // Throughput:    one job per clock.
 // Back-pressure: none to the commands: room, from registers, says whether one may come in this
 //                clock. job_ready low keeps the job.
@@ -17,7 +18,8 @@
 // Retirement:    ret_* one record per job granted.
 // Reset:         empty.
 // Parameters:    ENDPOINTS 2..4096, PIPES 2..256, powers of two; BLOCKS of 256 bytes; DEPTH
-//                commands that may wait, power of two; DATA_DEPTH data commands among them.
+//                commands that may wait, power of two; DATA_DEPTH data commands among them;
+//                SLOW clocks from the last beat of a sum to where it may be read.
 // Source:        protocol.md 5 (Mode-II); docs/protocol.md.
 `default_nettype none
 
@@ -27,6 +29,7 @@ module inc_forward #(
   parameter int BLOCKS     = 512,
   parameter int DEPTH      = 32,
   parameter int DATA_DEPTH = 16,
+  parameter int SLOW       = 8,
   parameter int EP_W       = $clog2(ENDPOINTS),
   parameter int PIPE_W     = $clog2(PIPES),
   parameter int BLK_W      = $clog2(BLOCKS)
@@ -47,6 +50,7 @@ module inc_forward #(
   output wire                     room,
   input  wire                     cmd_valid,
   input  inc_pkg::fwd_t           cmd,
+  input  wire                     cmd_slow,
   input  wire [BLK_W-1:0]         chk_block,
   output wire                     block_busy,
   input  wire                     drain,
@@ -78,6 +82,12 @@ module inc_forward #(
     .clk(clk), .rst(rst), .s_valid(cmd_valid), .s_ready(fifo_ready), .s_data(cmd),
     .m_valid(h_valid), .m_ready(h_take), .m_data(h), .count(waiting));
 
+  // How many of them may become jobs: a slow one, and what follows it closely, SLOW clocks later.
+  logic [CNT_W-1:0] ripe_q;
+  logic [SLOW-1:0]  unripe_q;
+  wire  later   = cmd_valid && (cmd_slow || unripe_q != '0);
+  wire  ripen   = unripe_q[SLOW-1] || (cmd_valid && !later);
+
   // where the lists of the pipe of the oldest command lie
   wire [11:0] h_out_base, h_in_base;
   wire [6:0]  h_outs, h_ins;
@@ -103,7 +113,7 @@ module inc_forward #(
   wire j_go   = j_valid_q && job_ready;
   wire e_go   = e_valid_q && (!j_valid_q || j_go);
   wire e_last = e_left_q == 7'd0;
-  assign h_take = h_valid && (!e_valid_q || (e_go && e_last));
+  assign h_take = h_valid && ripe_q != '0 && (!e_valid_q || (e_go && e_last));
 
   wire        h_is_outs = h.dest == inc_pkg::FWD_OUTS;
   wire [11:0] h_base    = h_is_outs ? h_out_base : h_in_base;
@@ -188,6 +198,9 @@ module inc_forward #(
       e_left_q   <= h_count - 7'd1;
     end
 
+    unripe_q <= {unripe_q[SLOW-2:0], later};
+    ripe_q   <= ripe_q + CNT_W'(ripen) - CNT_W'(h_take);
+
     granted_q <= granted_d;
     done_q    <= done_q + JOB_W'(job_done);
     if (d_pop) begin
@@ -213,6 +226,8 @@ module inc_forward #(
 
     if (rst) begin
       data_room_q <= 1'b0;
+      ripe_q      <= '0;
+      unripe_q    <= '0;
       e_valid_q   <= 1'b0;
       j_valid_q   <= 1'b0;
       granted_q   <= '0;

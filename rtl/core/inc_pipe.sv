@@ -119,6 +119,7 @@ module inc_pipe #(
   // Forward
   input  wire                          fwd_room,
   output wire                          fwd_valid,
+  output wire                          fwd_slow,        // its sums are floating point
   output inc_pkg::fwd_t                fwd,
   output wire [BLK_W-1:0]              fwd_chk_block,
   input  wire                          fwd_chk_busy,
@@ -528,6 +529,7 @@ module inc_pipe #(
     .packets(ctl_packets), .op(ctl_op), .dtype(ctl_dtype));
 
   // ------------------------------------------------------------------ what leaves of Mode-II
+  assign fwd_slow  = FLOAT != 0 && c_q.is_data && inc_pkg::is_float(agg_dtype);
   assign fwd_valid = MODE2 != 0 && f_engine && forward_q && !mismatch && !refuse_q;
   always_comb begin
     fwd         = '0;

@@ -106,7 +106,7 @@ module inc_bench_hand_on (
     .pipe_wr(pipe_wr_valid && tables), .pipe_index(pipe_wr.index[PIPE_W-1:0]),
     .pipe_data(pipe_wr.cfg), .out_wr(list_out), .in_wr(list_in),
     .list_index(list_wr.index[EP_W-1:0]), .list_ep(list_wr.ep),
-    .room(room), .cmd_valid(ack_cmd_valid || cmd_go), .cmd(ack_cmd_valid ? ack_cmd : cmd),
+    .room(room), .cmd_valid(ack_cmd_valid || cmd_go), .cmd(ack_cmd_valid ? ack_cmd : cmd), .cmd_slow(1'b0),
     .chk_block(ask.block[BLK_W-1:0]), .block_busy(told.busy),
     .drain(drain_valid), .drained(drained),
     .job_valid(job_valid), .job_ready(job_ready), .job(job), .job_number(job_number_q),

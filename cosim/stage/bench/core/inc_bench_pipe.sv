@@ -88,7 +88,7 @@ module inc_bench_pipe (
     .live(), .mode2(), .pipe_error(), .pipe_drained(), .next_pipe('0), .next_send(),
     .min_valid(min_valid), .min_pipe(min.pipe[PIPE_W-1:0]), .min_psn(min.psn),
     .err_valid(err_valid), .err_pipe(err.pipe[PIPE_W-1:0]),
-    .fwd_room(1'b1), .fwd_valid(), .fwd(), .fwd_chk_block(), .fwd_chk_busy(1'b0), .fwd_drained(1'b1),
+    .fwd_room(1'b1), .fwd_valid(), .fwd_slow(), .fwd(), .fwd_chk_block(), .fwd_chk_busy(1'b0), .fwd_drained(1'b1),
     .job_valid(job_valid), .job_ready(job_ready), .job(job), .job_number(number_q),
     .job_granted(granted), .job_done(done_q),
     .tx_slot_en(turn_q == 2'd0), .tx_slot_ready(), .tx_slot_block('0), .tx_slot_meta(), .tx_slot_flip(),
