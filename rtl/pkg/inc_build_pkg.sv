@@ -9,7 +9,7 @@ package inc_build_pkg;
   localparam int ENDPOINTS   = 64;    // entries of ep_cfg, out_list and in_list
   localparam int PIPES       = 16;
   localparam int POOL_KB     = 128;   // payload pool, each of its two copies
-  localparam int FAN_IN      = inc_spec_pkg::FANIN_MAX;  // most ins of a pipe
+  localparam int FAN_IN      = 64;    // most ins of a pipe (FANIN_MAX of the spec)
   localparam int MTU         = 4096;  // largest U of a pipe
   localparam int MODE2       = 1;     // 1: Mode-II is built in
   localparam int MODE3       = 1;     // 1: Mode-III is built in
