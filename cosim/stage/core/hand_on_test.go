@@ -21,21 +21,22 @@ const (
 // handed is golden beside inc_minimum_ack and inc_forward.
 type handed struct {
 	*golden
-	r       *run
-	index   []int // table entry of each endpoint
-	outs    []int // endpoints that are outs
-	acks    []*roce.Packet
-	ackAt   []int // endpoint of each
-	frames  uint32
-	acked   []psn.PSN  // lastAcked of each endpoint
-	cmds    []command  // to come
-	data    [pipes]int // data commands of each pipe so far
-	history []given
-	total   int   // jobs that the commands so far lead to
-	granted int   // of them
-	reads   []int // clocks in which they were read
-	failed  []bool
-	seen    map[string]int
+	r              *run
+	index          []int // table entry of each endpoint
+	outs           []int // endpoints that are outs
+	acks           []*roce.Packet
+	ackAt          []int // endpoint of each
+	frames         uint32
+	acked          []psn.PSN  // lastAcked of each endpoint
+	cmds           []command  // to come
+	data           [pipes]int // data commands of each pipe so far
+	history        []given
+	asked, drained int   // clocks: since when the drain has been asked for, and when it was last answered
+	total          int   // jobs that the commands so far lead to
+	granted        int   // of them
+	reads          []int // clocks in which they were read
+	failed         []bool
+	seen           map[string]int
 }
 
 // command is a data frame or a CNP that a test lets the pipe decide on.
@@ -258,8 +259,13 @@ func (h *handed) take(events []Event) {
 		case 16:
 			h.reads = append(h.reads, ev.Clock)
 		case 17:
+			// Asked again without a pause, the engine still answers for the first time it was asked.
+			if ev.Since != h.drained+1 {
+				h.asked = ev.Since
+			}
+			h.drained = ev.Clock
 			for _, c := range h.history {
-				if c.clock < ev.Since && c.last > h.granted {
+				if c.clock < h.asked && c.last > h.granted {
 					r.fail(ev, "drained, but the command of clock %d has %d jobs to come; asked in clock %d", c.clock, c.last-h.granted, ev.Since)
 				}
 			}

@@ -365,7 +365,7 @@ func (r *run) expect(g *golden, a *arrival) expected {
 		Set("ep", uint64(cfg.EntryIndex(i, entries))).Set("pipe", uint64(p)).Set("in_index", uint64(entry.InIndex)).
 		Set("psn", uint64(rec.PSN)).Set("syndrome", uint64(a.packet.Syndrome)).
 		Set("n_log2", uint64(pipe.NLog2)).Set("mtu_log2", uint64(pipe.MTULog2)).Set("base_block", uint64(pipe.BaseBlock)).
-		Set("fan_in", uint64(pipe.FanIn)).Set("ack_every", uint64(pipe.AckEvery)).Set("msn", uint64(a.packet.MSN)).
+		Set("fan_in", uint64(pipe.FanIn)).Set("dtype", uint64(pipe.DType)).Set("op", uint64(pipe.Op)).Set("ack_every", uint64(pipe.AckEvery)).Set("msn", uint64(a.packet.MSN)).
 		SetBool("mode2", pipe.Mode == 2).Set("ack_rule", uint64(pipe.AckRule)).SetBool("leaf", entry.Leaf).
 		SetBool("to_asker", pipe.ReplayAsker && entry.Leaf && entry.OutValid && entry.InPipe == entry.OutPipe).
 		SetBool("pinned", pipe.Pinned).SetBool("reproducible", pipe.Reproducible).Set("coll", uint64(pipe.Coll)).
