@@ -326,7 +326,7 @@ func (s *sender) take(events []Event) {
 	for _, i := range s.outs {
 		for what, t := range map[string]timer{"timeout": s.timers[i], "RNR expiry": s.rnrs[i]} {
 			if t.armed && s.live[s.cfg.Endpoints[i].OutPipe] {
-				require.LessOrEqual(s.t, s.r.Clock, t.at+(t.ticks+1)*tickClocks+s.bound()+1, "the %s of endpoint %d does not come: armed in clock %d for %d ticks",
+				require.LessOrEqual(s.t, s.r.Clock, t.at+(t.ticks+1)*tickClocks+2*s.bound(), "the %s of endpoint %d does not come: armed in clock %d for %d ticks",
 					what, i, t.at, t.ticks)
 			}
 		}
