@@ -29,7 +29,7 @@ import (
 // How late a timer's expiry may be committed: one tick, because the engine counts whole ones, and one
 // keeping walk (docs/microarchitecture.md: inc_retransmission).
 const (
-	walkClocksPerOut = 12 // where every visit meets an ACK or another visit of the same out
+	walkClocksPerOut = 16 // where every visit meets an ACK or another visit of the same out
 	walkClocks       = 32 // from the end of a walk to the start of the next
 )
 

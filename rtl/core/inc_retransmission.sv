@@ -21,7 +21,7 @@
 // In turn:       an out that may send waits for at most one frame of every other out (asserted):
 //                a walk visits all of them before it comes back.
 // Timers:        now counts ticks of tick_clocks clocks. An expiry is never early, and late by at
-//                most one tick and one keeping walk: 4 clocks per out of all live pipes, 12 where
+//                most one tick and one keeping walk: 4 clocks per out of all live pipes, 16 where
 //                every visit meets an ACK or another visit of the same out. A pipe that binds is
 //                not walked: what is due meanwhile comes after.
 // Retirement:    ret_* one record in the clock an operation changes state.

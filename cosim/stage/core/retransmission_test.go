@@ -151,7 +151,7 @@ func (s *sender) ack(i int, k psn.PSN, syndrome uint8) {
 }
 
 // bound is how late a timer may be: one keeping walk in which every visit meets another operation.
-func (s *sender) bound() int { return 12*len(s.outs) + 24 } // and what is under way when a walk begins
+func (s *sender) bound() int { return 16*len(s.outs) + 24 } // and what is under way when a walk begins
 
 // due checks that an expiry came neither early nor late.
 func (s *sender) due(ev Event, what string, i int, t timer) {
