@@ -24,7 +24,7 @@ import (
 	"github.com/epic-inc/epic/driver/table"
 	"github.com/epic-inc/epic/golden/engine"
 	"github.com/epic-inc/epic/golden/group"
-	"github.com/epic-inc/epic/golden/spec"
+	"github.com/epic-inc/epic/golden/reduce"
 	"github.com/epic-inc/epic/golden/tree"
 )
 
@@ -200,7 +200,7 @@ func lacks(cfg engine.Config, caps table.Capabilities) error {
 		switch {
 		case p.Mode == 1, p.Mode == 2 && !caps.Mode2, p.Mode == 3 && !caps.Mode3:
 			return &Unsupported{fmt.Sprintf("mode %d", p.Mode)}
-		case len(p.Ins) > 1 && !caps.Float && (p.DType == spec.DTypeFloat32 || p.DType == spec.DTypeFloat16 || p.DType == spec.DTypeBfloat16):
+		case len(p.Ins) > 1 && !caps.Float && reduce.IsFloat(p.DType):
 			return &Unsupported{fmt.Sprintf("%v (CAPS_DATA.float is 0)", p.DType)}
 		}
 		if err := has("bytes of MTU", p.MTU, caps.MTU); err != nil {

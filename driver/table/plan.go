@@ -7,6 +7,7 @@ import (
 
 	"github.com/epic-inc/epic/golden/engine"
 	"github.com/epic-inc/epic/golden/psn"
+	"github.com/epic-inc/epic/golden/reduce"
 	"github.com/epic-inc/epic/golden/spec"
 )
 
@@ -89,11 +90,8 @@ func (c Capabilities) refuse(pipe engine.Pipe) []string {
 	if pipe.MTU > c.MTU {
 		bad("MTU %d, want at most %d in this build", pipe.MTU, c.MTU)
 	}
-	switch pipe.DType {
-	case spec.DTypeFloat32, spec.DTypeFloat16, spec.DTypeBfloat16:
-		if !c.Float && len(pipe.Ins) > 1 && !pipe.Unpinned {
-			bad("%v is not in this build, which has integers only", pipe.DType)
-		}
+	if reduce.IsFloat(pipe.DType) && !c.Float && len(pipe.Ins) > 1 && !pipe.Unpinned {
+		bad("%v is not in this build, which has integers only", pipe.DType)
 	}
 	// A slot starts at a beat of the data path.
 	if beat := c.DataW / 8; pipe.MTU < beat {

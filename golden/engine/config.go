@@ -356,11 +356,8 @@ func (c Config) checkRewrites(pipe int) []error {
 
 // reducible returns nil if the engine can reduce dtype by op.
 func (c *Config) reducible(dtype spec.DType, op spec.Op) error {
-	switch dtype {
-	case spec.DTypeFloat32, spec.DTypeFloat16, spec.DTypeBfloat16:
-		if c.NoFloat {
-			return fmt.Errorf("%v is not in this build", dtype)
-		}
+	if c.NoFloat && reduce.IsFloat(dtype) {
+		return fmt.Errorf("%v is not in this build", dtype)
 	}
 	return reduce.Supported(dtype, op)
 }

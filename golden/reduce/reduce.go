@@ -131,6 +131,15 @@ func ElementBytes(dtype spec.DType) (int, error) {
 	return elements[dtype].bytes, nil
 }
 
+// IsFloat says that dtype is floating point: what a build without FLOAT cannot reduce.
+func IsFloat(dtype spec.DType) bool {
+	switch dtype {
+	case spec.DTypeFloat32, spec.DTypeFloat16, spec.DTypeBfloat16:
+		return true
+	}
+	return false
+}
+
 // Supported returns nil if the pair has a meaning; otherwise an error that names both, and wraps
 // ErrUndefined if each by itself is known.
 func Supported(dtype spec.DType, op spec.Op) error {
