@@ -3,14 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/epic-inc/epic/cosim/bench"
 	"github.com/epic-inc/epic/cosim/run"
+	"github.com/epic-inc/epic/cosim/server"
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/spec"
 )
@@ -70,7 +69,7 @@ while the hosts offer more than the engine can take.`,
 				if sim != "" {
 					return sim
 				}
-				return filepath.Join("build", "sim", "w"+strconv.Itoa(w), "inc_sim")
+				return server.BinaryPath(server.BinaryFolder, w)
 			}
 			o.Progress = cmd.ErrOrStderr()
 			report, err := bench.Run(cmd.Context(), o)

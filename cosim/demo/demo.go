@@ -17,11 +17,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/epic-inc/epic/cosim/link"
 	"github.com/epic-inc/epic/cosim/run"
+	"github.com/epic-inc/epic/cosim/server"
 	"github.com/epic-inc/epic/golden/group"
 )
 
@@ -59,7 +59,7 @@ func (o *Options) fill() error {
 		o.OutDir = filepath.Join("build", "demo")
 	}
 	if o.Sim == "" {
-		o.Sim = filepath.Join("build", "sim", "w"+strconv.Itoa(o.DataW), "inc_sim")
+		o.Sim = server.BinaryPath(server.BinaryFolder, o.DataW)
 	}
 	if !(o.Loss > 0 && o.Loss <= MaxLoss) { // a NaN neither
 		return fmt.Errorf("loss: got %v, want more than 0, so that the engine must send again, and at most %v", o.Loss, MaxLoss)

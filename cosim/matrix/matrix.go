@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"sync"
 	"text/tabwriter"
 	"time"
@@ -108,7 +107,7 @@ func (o *Options) fill() error {
 		o.Results = filepath.Join(o.OutDir, "results.jsonl")
 	}
 	if o.Sims == "" {
-		o.Sims = filepath.Join("build", "sim")
+		o.Sims = server.BinaryFolder
 	}
 	if o.run == nil {
 		o.run = run.Run
@@ -173,7 +172,7 @@ func (o *Options) cases() []Case {
 }
 
 func (o *Options) sim(dataW int) string {
-	return filepath.Join(o.Sims, "w"+strconv.Itoa(dataW), "inc_sim")
+	return server.BinaryPath(o.Sims, dataW)
 }
 
 // hashes of what decides the results, by data path width.

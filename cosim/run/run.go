@@ -14,7 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -117,7 +116,7 @@ func (o *Options) fill() (err error) {
 		return errors.New("trace: got clocks but no file to write, want both")
 	}
 	if o.Sim == "" {
-		o.Sim = filepath.Join("build", "sim", "w"+strconv.Itoa(o.DataW), "inc_sim")
+		o.Sim = server.BinaryPath(server.BinaryFolder, o.DataW)
 	}
 	if o.OutDir == "" {
 		o.OutDir = filepath.Join("build", "cosim")

@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -43,6 +44,14 @@ const (
 	tailBytes    = 4 << 10          // kept of the simulator's output, for messages
 	sunPathMax   = 107              // longest path of a Unix socket
 )
+
+// BinaryFolder is the folder, below the project's, in which scripts/build-sim puts the simulators.
+const BinaryFolder = "build/sim"
+
+// BinaryPath is the simulator of a width in such a folder.
+func BinaryPath(folder string, dataW int) string {
+	return filepath.Join(folder, "w"+strconv.Itoa(dataW), "inc_sim")
+}
 
 // Options of one run of the simulator.
 type Options struct {
