@@ -9,24 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/epic-inc/epic/cosim/server/servertest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 const repo = "../.."
-
-// simulator builds the 64-bit simulator.
-func simulator(t *testing.T) string {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("builds a simulator: not in the short tests")
-	}
-	out, err := exec.Command(filepath.Join(repo, "scripts/build-sim"), "64").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	sim, err := filepath.Abs(filepath.Join(repo, "build/sim/w64/inc_sim"))
-	require.NoError(t, err)
-	return sim
-}
 
 // report runs epic, which must end with the status, and returns its report without what depends on
 // the machine.
@@ -56,7 +44,7 @@ func report(t *testing.T, status int, args ...string) map[string]any {
 
 // A run without --seed says its seed, and --seed repeats it to the byte.
 func TestRandomRunRepeats(t *testing.T) {
-	sim, dir := simulator(t), t.TempDir()
+	sim, dir := servertest.Simulator(t, 64), t.TempDir()
 	args := func(name string, more ...string) []string {
 		return append([]string{"cosim", "run", "--sim", sim, "--data-w", "64", "--ranks", "3", "--tree", "two-level", "--bytes", "20000", "--mtu", "256",
 			"--psn0", "0xfffff0", "--loss", "0.03", "--dup", "0.02", "--reorder", "0.02", "--backpressure", "0.2", "--pacing", "gap",
@@ -80,7 +68,7 @@ func TestRandomRunRepeats(t *testing.T) {
 
 // The captures' frames make the sum that is known from elsewhere; any other sum is a difference, status 1.
 func TestReplaySumAndDifference(t *testing.T) {
-	sim := simulator(t)
+	sim := servertest.Simulator(t, 64)
 	tensors := filepath.Join(repo, "testdata/allreduce4/tensors")
 	args := []string{"cosim", "run", "--sim", sim, "--data-w", "64", "--json", "--out", t.TempDir(), "--config", filepath.Join(repo, "testdata/allreduce4/group.yaml")}
 	replay := append([]string{"cosim", "replay"}, args[2:]...)

@@ -1,26 +1,19 @@
 package bench
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/epic-inc/epic/cosim/server/servertest"
 	"github.com/epic-inc/epic/golden/spec"
 )
 
 // One row of a real engine. What is asserted of it follows from the frames alone: a frame of 1 KiB takes
 // 17 beats at 512 bits, its ACK one; the engine sends as many results as it takes data.
 func TestMeasure(t *testing.T) {
-	sim := filepath.Join("..", "..", "build", "sim", "w512", "inc_sim")
-	if _, err := os.Stat(sim); err != nil {
-		if os.Getenv("EPIC_REQUIRE_TOOLS") != "" {
-			t.Fatal(err)
-		}
-		t.Skipf("%v (make sim W=512 builds it)", err)
-	}
+	sim := servertest.Simulator(t, 512)
 	o := Options{DataW: []int{512}, Modes: []int{3}, DTypes: []spec.DType{spec.DTypeInt32}, Payloads: []int{1024}, Ranks: []int{2},
 		Collectives: []string{"allreduce"}, Seed: 1, Sim: func(int) string { return sim }, MinEfficiency: 0.5}
 	rows, err := Run(t.Context(), o)

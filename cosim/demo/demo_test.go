@@ -16,6 +16,7 @@ import (
 
 	"github.com/epic-inc/epic/cosim/run"
 	"github.com/epic-inc/epic/cosim/server"
+	"github.com/epic-inc/epic/cosim/server/servertest"
 	"github.com/epic-inc/epic/golden/capture"
 	"github.com/epic-inc/epic/golden/engine"
 	"github.com/epic-inc/epic/golden/fabric"
@@ -316,26 +317,9 @@ func golden(t *testing.T, g *group.Group, tensors [][]byte) ([][]byte, int) {
 	return results, resends
 }
 
-// simulator is the engine's simulator, if it has been built.
-func simulator(t *testing.T) string {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("runs the simulator")
-	}
-	sim, err := filepath.Abs(root + "/build/sim/w512/inc_sim")
-	require.NoError(t, err)
-	if _, err := os.Stat(sim); err != nil {
-		if os.Getenv("EPIC_REQUIRE_TOOLS") == "1" {
-			t.Fatalf("%v: make sim W=512 builds it", err)
-		}
-		t.Skipf("%v: make sim W=512 builds it", err)
-	}
-	return sim
-}
-
 func TestDemo(t *testing.T) {
 	o := nobody(t)
-	o.Sim = simulator(t)
+	o.Sim = servertest.Simulator(t, 512)
 	rep, err := Run(t.Context(), o)
 	require.NoError(t, err)
 	require.True(t, rep.SumEqual)
@@ -367,7 +351,7 @@ func TestDemo(t *testing.T) {
 
 func TestPacing(t *testing.T) {
 	o := nobody(t)
-	o.Sim, o.Pacing = simulator(t), 2
+	o.Sim, o.Pacing = servertest.Simulator(t, 512), 2
 	rep, err := Run(t.Context(), o)
 	require.NoError(t, err)
 	require.True(t, rep.SumEqual)
@@ -379,7 +363,7 @@ const within = 5 * time.Second
 
 func TestKilledSimulator(t *testing.T) {
 	o := nobody(t)
-	sim := simulator(t)
+	sim := servertest.Simulator(t, 512)
 	script := fmt.Sprintf("#!/bin/sh\n(sleep 0.3; kill -9 $$) &\nexec %s \"$@\"\n", sim)
 	require.NoError(t, os.WriteFile(o.Sim, []byte(script), 0o755))
 	start := time.Now()
@@ -392,7 +376,7 @@ func TestKilledSimulator(t *testing.T) {
 
 func TestInterrupted(t *testing.T) {
 	o := nobody(t)
-	o.Sim = simulator(t)
+	o.Sim = servertest.Simulator(t, 512)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(300*time.Millisecond, cancel)
 	start := time.Now()

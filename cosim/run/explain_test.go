@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/epic-inc/epic/cosim/scoreboard"
+	"github.com/epic-inc/epic/cosim/server/servertest"
 	"github.com/epic-inc/epic/golden/capture"
 	"github.com/epic-inc/epic/golden/engine"
 	"github.com/epic-inc/epic/golden/group"
@@ -23,16 +23,12 @@ import (
 
 func smallRun(t *testing.T) Options {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("the engine's simulator takes minutes to build")
-	}
-	out, err := exec.Command("../../scripts/build-sim", "64").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	sim := servertest.Simulator(t, 64)
 	shape := group.DefaultOptions()
 	shape.Ranks, shape.MTU, shape.ClocksPerTick = 2, 256, 10
 	g, err := group.Generate(shape)
 	require.NoError(t, err)
-	return Options{Group: g, DataW: 64, Sim: "../../build/sim/w64/inc_sim", Bytes: 4096, Seed: 3, OutDir: t.TempDir()}
+	return Options{Group: g, DataW: 64, Sim: sim, Bytes: 4096, Seed: 3, OutDir: t.TempDir()}
 }
 
 // With a TTL in golden that the engine was not given, the first ACK differs in one byte. All that a

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/epic-inc/epic/cosim/run"
+	"github.com/epic-inc/epic/cosim/server/servertest"
 	"github.com/epic-inc/epic/golden/expect"
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/spec"
@@ -56,7 +57,7 @@ func multi(t *testing.T, shapes ...group.Options) run.Options {
 	t.Helper()
 	set, err := group.GenerateSet(shapes...)
 	require.NoError(t, err)
-	o := run.Options{Group: set.Groups[0], RTLAt: run.AllSwitches, DataW: 64, Sim: simulator(t, 64), Bytes: 2048, Seed: 5, OutDir: t.TempDir()}
+	o := run.Options{Group: set.Groups[0], RTLAt: run.AllSwitches, DataW: 64, Sim: servertest.Simulator(t, 64), Bytes: 2048, Seed: 5, OutDir: t.TempDir()}
 	o.Steps, err = shapes[0].Steps()
 	require.NoError(t, err)
 	for i, g := range set.Groups[1:] {

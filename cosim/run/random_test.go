@@ -11,6 +11,7 @@ import (
 
 	"github.com/epic-inc/epic/cosim/link"
 	"github.com/epic-inc/epic/cosim/run"
+	"github.com/epic-inc/epic/cosim/server/servertest"
 	"github.com/epic-inc/epic/golden/group"
 )
 
@@ -80,7 +81,7 @@ func randomOptions(seed uint64) (group.Options, run.Options) {
 func TestRandom(t *testing.T) {
 	n, first := fromEnv(t, runsEnv, 8), fromEnv(t, seedEnv, 1)
 	for _, width := range []int{64, 512} {
-		sim := simulator(t, width)
+		sim := servertest.Simulator(t, width)
 		for seed := first; seed < first+n; seed++ {
 			t.Run(fmt.Sprintf("w%d/seed%d", width, seed), func(t *testing.T) {
 				shape, o := randomOptions(seed)

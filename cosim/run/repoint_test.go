@@ -14,6 +14,7 @@ import (
 
 	"github.com/epic-inc/epic/cosim/scoreboard"
 	"github.com/epic-inc/epic/cosim/server"
+	"github.com/epic-inc/epic/cosim/server/servertest"
 	"github.com/epic-inc/epic/driver/table"
 	"github.com/epic-inc/epic/golden/engine"
 	"github.com/epic-inc/epic/golden/psn"
@@ -206,7 +207,7 @@ func testRepoint(t *testing.T, mode int) {
 		r.results[i] = map[psn.PSN][]byte{}
 	}
 	var err error
-	r.engine, err = server.Start(ctx, server.Options{Binary: simulator(t, repointWidth), Seed: 5})
+	r.engine, err = server.Start(ctx, server.Options{Binary: servertest.Simulator(t, repointWidth), Seed: 5})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, r.engine.Close()) }()
 	r.board, err = scoreboard.New(scoreboard.Config{Engine: r.cfg, Entries: r.engine.Params().Endpoints, TickClocks: 1 << 31, Seed: 5})

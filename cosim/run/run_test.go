@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -17,21 +14,11 @@ import (
 
 	"github.com/epic-inc/epic/cosim/link"
 	"github.com/epic-inc/epic/cosim/run"
+	"github.com/epic-inc/epic/cosim/server/servertest"
 	"github.com/epic-inc/epic/golden/group"
 )
 
 const root = "../.."
-
-// simulator builds the engine's simulator for a width.
-func simulator(t *testing.T, width int) string {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("the engine's simulator takes minutes to build")
-	}
-	out, err := exec.Command(filepath.Join(root, "scripts/build-sim"), strconv.Itoa(width)).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return filepath.Join(root, "build/sim", fmt.Sprintf("w%d", width), "inc_sim")
-}
 
 func options(t *testing.T, width int, change func(*group.Options)) run.Options {
 	t.Helper()
@@ -42,7 +29,7 @@ func options(t *testing.T, width int, change func(*group.Options)) run.Options {
 	}
 	gr, err := group.Generate(g)
 	require.NoError(t, err)
-	return run.Options{Group: gr, DataW: width, Sim: simulator(t, width), Bytes: 16 << 10, Seed: 1, OutDir: t.TempDir()}
+	return run.Options{Group: gr, DataW: width, Sim: servertest.Simulator(t, width), Bytes: 16 << 10, Seed: 1, OutDir: t.TempDir()}
 }
 
 // Every shape that can be asked for, with the RTL at each place in the tree.
@@ -191,7 +178,7 @@ func TestReplay(t *testing.T) {
 	rank := func(name string) string { return filepath.Join(captures, name+".pcap") }
 	for name, first := range map[string]string{"no loss": "allreduce4_i32_rank0", "retransmitted": "retransmit_rank0"} {
 		t.Run(name, func(t *testing.T) {
-			o := run.Options{Group: g, DataW: 512, Sim: simulator(t, 512), Seed: 1, OutDir: t.TempDir(), Expect: want}
+			o := run.Options{Group: g, DataW: 512, Sim: servertest.Simulator(t, 512), Seed: 1, OutDir: t.TempDir(), Expect: want}
 			rep, err := run.Replay(t.Context(), o, []string{rank(first), rank("allreduce4_i32_rank1"),
 				rank("allreduce4_i32_rank2"), rank("allreduce4_i32_rank3")})
 			require.NoError(t, err)
@@ -244,7 +231,7 @@ func TestReplayRefuses(t *testing.T) {
 
 // The figure itself is measured by `epic bench cosim` on a quiet machine; here it must only be there.
 func TestBench(t *testing.T) {
-	rep, err := run.Bench(t.Context(), run.BenchOptions{DataW: 512, Sim: simulator(t, 512), Seed: 1, Clocks: 50_000})
+	rep, err := run.Bench(t.Context(), run.BenchOptions{DataW: 512, Sim: servertest.Simulator(t, 512), Seed: 1, Clocks: 50_000})
 	require.NoError(t, err)
 	assert.Equal(t, 512, rep.DataW)
 	assert.Positive(t, rep.BareClocksPerS)
