@@ -29,13 +29,9 @@ first beat of the result. Efficiency is the part of the clocks with a beat on th
 while the hosts offer more than the engine can take.`,
 		Example: "  epic bench rtl --data-w 512 --mode 3 --payload 256,1024,4096 --json",
 		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, d := range dtypes {
-				v, err := spec.ParseDType(d)
-				if err != nil {
-					return fmt.Errorf("--dtype: %w", err)
-				}
-				o.DTypes = append(o.DTypes, v)
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.DTypes, err = levels("dtype", dtypes, nil, spec.ParseDType); err != nil {
+				return err
 			}
 			for _, l := range []struct {
 				flag string
@@ -54,10 +50,8 @@ while the hosts offer more than the engine can take.`,
 					}
 				}
 			}
-			for _, coll := range o.Collectives {
-				if !slices.Contains(group.Collectives(), coll) {
-					return fmt.Errorf("--collective: got %q, want one of %s", coll, commas(group.Collectives()))
-				}
+			if o.Collectives, err = levels("collective", o.Collectives, group.Collectives(), asItIs); err != nil {
+				return err
 			}
 			if o.MinEfficiency < 0 || o.MinEfficiency > 1 {
 				return fmt.Errorf("--min-efficiency: got %g, want 0..1", o.MinEfficiency)

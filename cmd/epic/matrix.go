@@ -56,11 +56,10 @@ not run again until one of them changes. --engine slurm hands --shards shards to
 			if o.Axes.MTUs, err = levels("mtu", mtus, roce.MTUs(), strconv.Atoi); err != nil {
 				return err
 			}
-			same := func(s string) (string, error) { return s, nil }
-			if o.Axes.Collectives, err = levels("collective", o.Axes.Collectives, group.Collectives(), same); err != nil {
+			if o.Axes.Collectives, err = levels("collective", o.Axes.Collectives, group.Collectives(), asItIs); err != nil {
 				return err
 			}
-			if o.Axes.Trees, err = levels("tree", o.Axes.Trees, group.TreeShapes(), same); err != nil {
+			if o.Axes.Trees, err = levels("tree", o.Axes.Trees, group.TreeShapes(), asItIs); err != nil {
 				return err
 			}
 			if shard != "" {
@@ -114,6 +113,9 @@ not run again until one of them changes. --engine slurm hands --shards shards to
 	complete(c, "tree", group.TreeShapes())
 	return c
 }
+
+// asItIs is the parse of levels that are words.
+func asItIs(s string) (string, error) { return s, nil }
 
 // levels reads the levels of a factor; allowed are those there are, nil: what parse takes.
 func levels[T comparable](flag string, words []string, allowed []T, parse func(string) (T, error)) ([]T, error) {

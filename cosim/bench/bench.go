@@ -101,15 +101,14 @@ func (c Case) String() string {
 
 // peer is a rank's queue pair and what it has to send.
 type peer struct {
-	qp       *host.QP
-	port     int
-	sends    bool
-	payload  []byte
-	posted   uint64
-	unsent   int      // posted and not completed
-	window   int      // most of them
-	outbox   [][]byte // frames on their way, in order
-	received int
+	qp      *host.QP
+	port    int
+	sends   bool
+	payload []byte
+	posted  uint64
+	unsent  int      // posted and not completed
+	window  int      // most of them
+	outbox  [][]byte // frames on their way, in order
 }
 
 type bench struct {
@@ -155,6 +154,7 @@ func start(ctx context.Context, c Case) (*bench, error) {
 	for o.Slots*copies*o.MTU > pool && o.Slots > 4 {
 		o.Slots /= 2
 	}
+	o.Reproducible = c.Reproducible
 	o.TimeoutTicks = 1 << 19 // nothing is lost
 	g, err := group.Generate(o)
 	if err != nil {
@@ -164,9 +164,6 @@ func start(ctx context.Context, c Case) (*bench, error) {
 	cfg, err := g.EngineConfig(sw)
 	if err != nil {
 		return nil, err
-	}
-	for i := range cfg.Pipes {
-		cfg.Pipes[i].Reproducible = c.Reproducible && len(cfg.Pipes[i].Ins) > 1
 	}
 	b := &bench{c: c, byPort: map[int]*peer{}, last: &server.Window{}}
 	for r := range g.Ranks {
@@ -230,7 +227,6 @@ func (b *bench) do(p *peer, ev host.Event) {
 		case o.Kind == host.Frame:
 			p.outbox = append(p.outbox, o.Packet.Encode())
 		case o.Kind == host.Complete && o.Completion.Recv:
-			p.received++
 			b.do(p, host.Event{Kind: host.PostRecv, Receive: host.Receive{Bytes: max(1, len(p.payload))}})
 		case o.Kind == host.Complete:
 			p.unsent--
@@ -382,7 +378,7 @@ func (b *bench) saturate(ctx context.Context, row *Row) error {
 		}
 	}
 	results := len(b.results)
-	var from, to *server.Window
+	var from *server.Window
 	var packets [2]uint64
 	for start := b.last.Clock; ; {
 		fill()
@@ -393,13 +389,13 @@ func (b *bench) saturate(ctx context.Context, row *Row) error {
 			from, packets = b.last, b.packets
 		}
 		if from != nil && b.last.Clock-from.Clock >= measuredClocks {
-			to = b.last
 			break
 		}
 		if from == nil && b.last.Clock-start > stuckClocks {
 			return fmt.Errorf("only %d results in %d clocks: %w", len(b.results)-results, stuckClocks, b.board.Quiescent())
 		}
 	}
+	to := b.last
 	row.Clocks = to.Clock - from.Clock
 	part := func(n uint64) float64 { return float64(n) / float64(row.Clocks) }
 	row.RxBusy, row.TxBusy = part(to.RxBusy-from.RxBusy), part(to.TxBusy-from.TxBusy)

@@ -42,30 +42,40 @@ type Report []Row
 func Run(ctx context.Context, o Options) (Report, error) {
 	var report Report
 	var beyond []error
-	for _, w := range o.DataW {
-		for _, mode := range o.Modes {
-			for _, dtype := range o.DTypes {
-				for _, payload := range o.Payloads {
-					for _, collective := range o.Collectives {
-						for _, ranks := range o.Ranks {
-							c := Case{Sim: o.Sim(w), DataW: w, Mode: mode, Collective: collective, Ranks: ranks, DType: dtype, Payload: payload,
-								Reproducible: o.Reproducible, Seed: o.Seed}
-							row, err := Measure(ctx, c)
-							if err != nil {
-								return report, err
-							}
-							if o.Progress != nil {
-								fmt.Fprintf(o.Progress, "%s: %d clocks, %.1f %%\n", c, row.LatencyClocks, 100*row.Efficiency)
-							}
-							report = append(report, *row)
-							beyond = append(beyond, o.check(row))
-						}
-					}
-				}
-			}
+	for _, c := range o.cases() {
+		row, err := Measure(ctx, c)
+		if err != nil {
+			return report, err
 		}
+		if o.Progress != nil {
+			fmt.Fprintf(o.Progress, "%s: %d clocks, %.1f %%\n", c, row.LatencyClocks, 100*row.Efficiency)
+		}
+		report = append(report, *row)
+		beyond = append(beyond, o.check(row))
 	}
 	return report, errors.Join(beyond...)
+}
+
+// cases are the rows to measure: the last factor changes first.
+func (o *Options) cases() []Case {
+	cases := []Case{{Reproducible: o.Reproducible, Seed: o.Seed}}
+	cases = by(cases, o.DataW, func(c *Case, w int) { c.DataW, c.Sim = w, o.Sim(w) })
+	cases = by(cases, o.Modes, func(c *Case, mode int) { c.Mode = mode })
+	cases = by(cases, o.DTypes, func(c *Case, dtype spec.DType) { c.DType = dtype })
+	cases = by(cases, o.Payloads, func(c *Case, bytes int) { c.Payload = bytes })
+	cases = by(cases, o.Collectives, func(c *Case, collective string) { c.Collective = collective })
+	return by(cases, o.Ranks, func(c *Case, ranks int) { c.Ranks = ranks })
+}
+
+// by is each of the cases with each of the levels.
+func by[T any](cases []Case, levels []T, set func(*Case, T)) (list []Case) {
+	for _, c := range cases {
+		for _, l := range levels {
+			set(&c, l)
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // full says that a payload is one for which the efficiency has a limit.
