@@ -28,8 +28,8 @@ type BenchOptions struct {
 	// (scripts/cocotb-bench); empty: none.
 	Cocotb string
 
-	// MinCocotb is what checked by cocotb must reach. MinRatio and MinBusy are what the ratio, and the part of the clocks that are busy, must reach: less is
-	// an ErrDifference, with the report all the same.
+	// MinRatio, MinBusy and MinCocotb are what the ratio, the part of the clocks that are busy, and checked by
+	// cocotb must reach: less is an ErrDifference, with the report all the same.
 	MinRatio, MinBusy, MinCocotb float64
 }
 

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/epic-inc/epic/cosim/scoreboard"
 	"github.com/epic-inc/epic/golden/fabric"
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/host"
@@ -214,12 +215,10 @@ func (l *loop) progress(clock uint64) {
 		return
 	}
 	l.told = time.Now()
-	var in, results, resends uint64
+	var all scoreboard.Stats
 	for _, r := range l.engines {
 		st := r.stats()
-		in += st.FramesIn
-		results += st.Counters[spec.CounterTxData]
-		resends += st.Counters[spec.CounterTxResend]
+		all.Add(&st)
 	}
 	text := ""
 	if l.doneBy != nil {
@@ -227,7 +226,7 @@ func (l *loop) progress(clock uint64) {
 		text = fmt.Sprintf(", %d of %d KiB delivered", done>>10, total>>10)
 	}
 	say(l.o.Progress, "  %5.1f s: clock %d, %d frames in, %d results, %d resends%s", time.Since(l.started).Seconds(), clock,
-		in, results, resends, text)
+		all.FramesIn, all.Counters[spec.CounterTxData], all.Counters[spec.CounterTxResend], text)
 }
 
 // traffic is the network of a run and what its end is.

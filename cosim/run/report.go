@@ -84,18 +84,11 @@ type EngineReport struct {
 
 // take fills in what the scoreboards and the engines counted.
 func (r *Report) take(engines ...*rtl) {
-	var c [spec.CounterCount]uint64
-	r.FramesIn, r.FramesOut, r.Slots, r.ComparedBytes, r.Records, r.Latencies, r.Engines = 0, 0, 0, 0, 0, nil, nil
+	var all scoreboard.Stats
+	r.Latencies, r.Engines = nil, nil
 	for _, e := range engines {
 		st := e.stats()
-		for i, n := range st.Counters {
-			c[i] += n
-		}
-		r.FramesIn += st.FramesIn
-		r.FramesOut += st.FramesOut
-		r.Slots += st.Slots
-		r.ComparedBytes += st.ComparedBytes
-		r.Records += st.Records
+		all.Add(&st)
 		for _, b := range e.boards() {
 			r.Latencies = append(r.Latencies, b.Latency()...)
 		}
@@ -104,6 +97,8 @@ func (r *Report) take(engines ...*rtl) {
 		}
 	}
 	slices.Sort(r.Latencies)
+	c := &all.Counters
+	r.FramesIn, r.FramesOut, r.Slots, r.ComparedBytes, r.Records = all.FramesIn, all.FramesOut, all.Slots, all.ComparedBytes, all.Records
 	r.Acks = c[spec.CounterTxAck]
 	r.Naks = c[spec.CounterTxNak] + c[spec.CounterTxRNR] + c[spec.CounterTxFatal]
 	r.Resends = c[spec.CounterTxResend]
@@ -126,14 +121,7 @@ func (r *rtl) boards() []*scoreboard.Scoreboard { return append(slices.Clone(r.p
 func (r *rtl) stats() (sum scoreboard.Stats) {
 	for _, b := range r.boards() {
 		st := b.Stats()
-		sum.FramesIn += st.FramesIn
-		sum.FramesOut += st.FramesOut
-		sum.Slots += st.Slots
-		sum.ComparedBytes += st.ComparedBytes
-		sum.Records += st.Records
-		for i, n := range st.Counters {
-			sum.Counters[i] += n
-		}
+		sum.Add(&st)
 	}
 	return sum
 }

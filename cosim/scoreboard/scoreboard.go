@@ -81,6 +81,20 @@ type Stats struct {
 	Slots         uint64                    // results released
 }
 
+// Add adds what another scoreboard counted.
+func (s *Stats) Add(o *Stats) {
+	s.FramesIn += o.FramesIn
+	s.FramesOut += o.FramesOut
+	s.Bypassed += o.Bypassed
+	s.Records += o.Records
+	s.ComparedBytes += o.ComparedBytes
+	for i, n := range o.Counters {
+		s.Counters[i] += n
+	}
+	s.TableWrites += o.TableWrites
+	s.Slots += o.Slots
+}
+
 // Scoreboard follows one engine. It is not safe for concurrent use.
 type Scoreboard struct {
 	cfg    Config
