@@ -177,11 +177,9 @@ func (j *Job) of(group int, err error) error {
 
 // Done says that every rank has run its program to the end.
 func (j *Job) Done() bool {
-	for _, g := range j.groups {
-		for _, r := range g.ranks {
-			if !r.Done() {
-				return false
-			}
+	for i := range j.groups {
+		if !j.GroupDone(i) {
+			return false
 		}
 	}
 	return true
@@ -267,11 +265,7 @@ func (j *Job) Again() (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	next, err := NewJob(set, left...)
-	if err != nil {
-		return nil, err
-	}
-	return next, nil
+	return NewJob(set, left...)
 }
 
 // Set is the groups of the job.

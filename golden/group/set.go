@@ -52,8 +52,8 @@ func NewSet(groups ...*Group) (*Set, error) {
 			return nil, fmt.Errorf("group %d: got clock %+v, want %+v as group 0", i, g.Clock, s.Clock)
 		}
 		for _, sw := range g.Switches {
-			n, known := s.index(sw.Name)
-			if !known {
+			n := s.index(sw.Name)
+			if n < 0 {
 				s.Switches = append(s.Switches, sw.Name)
 				continue
 			}
@@ -85,14 +85,7 @@ func NewSet(groups ...*Group) (*Set, error) {
 
 func (s Switch) sizes() [4]int { return [4]int{s.Ports, s.EndpointEntries, s.PipeEntries, s.PoolKB} }
 
-func (s *Set) index(name string) (int, bool) {
-	for i, n := range s.Switches {
-		if n == name {
-			return i, true
-		}
-	}
-	return 0, false
-}
+func (s *Set) index(name string) int { return slices.Index(s.Switches, name) }
 
 // hosts finds the NICs and where they are.
 func (s *Set) hosts() error {
@@ -103,7 +96,7 @@ func (s *Set) hosts() error {
 			if err != nil {
 				return fmt.Errorf("group %d: %w", i, err)
 			}
-			at, _ := s.index(g.Switches[sw].Name)
+			at := s.index(g.Switches[sw].Name)
 			port := g.Switches[sw].Endpoints[e].Port
 			n, known := byIP[rank.IP]
 			if !known {
@@ -148,7 +141,7 @@ func (s *Set) Wires() ([]Wire, error) {
 	var wires []Wire
 	for i, g := range s.Groups {
 		for k, sw := range g.Switches {
-			here, _ := s.index(sw.Name)
+			here := s.index(sw.Name)
 			for e, ep := range sw.Endpoints {
 				p := g.peers[k][e]
 				w := Wire{Switch: here, Port: ep.Port}
@@ -156,7 +149,7 @@ func (s *Set) Wires() ([]Wire, error) {
 					w.Peer = tree.Rank(s.host(Member{i, p.node.Index}))
 				} else {
 					peer := g.Switches[p.node.Index]
-					n, _ := s.index(peer.Name)
+					n := s.index(peer.Name)
 					w.Peer, w.PeerPort = tree.Switch(n), peer.Endpoints[p.endpoint].Port
 				}
 				w.Link = g.LinkBetween(sw.Name, g.nodeName(p.node))

@@ -86,18 +86,13 @@ func (p *Program) Plan() (ops []Op, first []int, err error) {
 			}
 			ops = append(ops, op)
 		}
-		switch s.Collective {
-		case tree.ReduceScatter, tree.AllGather:
-			one := tree.Reduce
-			if s.Collective == tree.AllGather {
-				one = tree.Broadcast
+		for r, one := range s.Split(p.Ranks) {
+			if one == s { // not in parts
+				add(s, v, false)
+				break
 			}
-			for r := range p.Ranks {
-				from, to := p.Part(len(v), r)
-				add(tree.Step{Collective: one, Root: r}, v[from:to], r > 0)
-			}
-		default:
-			add(s, v, false)
+			from, to := p.Part(len(v), r)
+			add(one, v[from:to], r > 0)
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("program of rank %d: collective %d, %v: %w", p.Rank, i, s, err)

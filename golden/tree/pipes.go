@@ -141,19 +141,22 @@ func (s Step) Subgroup() Step {
 	return s
 }
 
-// Steps splits a collective into those that Pipes takes: ReduceScatter is Reduce(0), Reduce(1), ...
-// and AllGather Broadcast(0), Broadcast(1), ... in rank order; every other is itself.
-func (t *Tree) Steps(c Collective, root int) []Step {
-	one := c
-	switch c {
+// Steps splits a collective into those that Pipes takes.
+func (t *Tree) Steps(c Collective, root int) []Step { return Step{c, root}.Split(t.ranks) }
+
+// Split is the step as those that Pipes takes: ReduceScatter is Reduce(0), Reduce(1), ... and AllGather
+// Broadcast(0), Broadcast(1), ... in rank order; every other is itself.
+func (s Step) Split(ranks int) []Step {
+	one := s.Collective
+	switch s.Collective {
 	case ReduceScatter:
 		one = Reduce
 	case AllGather:
 		one = Broadcast
 	default:
-		return []Step{{c, root}}
+		return []Step{s}
 	}
-	steps := make([]Step, t.ranks)
+	steps := make([]Step, ranks)
 	for r := range steps {
 		steps[r] = Step{one, r}
 	}
