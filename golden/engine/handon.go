@@ -19,11 +19,10 @@ type leastState struct {
 // (protocol.md 5).
 func (e *Engine) handOnAck(p, o int, pkt *roce.Packet) spec.Verdict {
 	cfg := &e.cfg.Pipes[p]
+	if v := e.pipes[p].closed(); v != spec.VerdictOk {
+		return v
+	}
 	switch {
-	case e.pipes[p].failed:
-		return spec.VerdictPipeError
-	case e.pipes[p].binding:
-		return spec.VerdictNoSlots
 	case cfg.AckRule == spec.AckRuleMinimum:
 		return e.handOnLeast(p, o, pkt)
 	case cfg.AckRule == spec.AckRuleReplicate:
@@ -112,17 +111,14 @@ func (e *Engine) receiveCNP(o int, full bool) {
 	}
 	r.Cause = spec.CauseCNP
 	e.recordAt(p, o)
-	switch {
-	case full:
+	if r.Verdict = e.pipes[p].closed(); full {
 		r.Verdict = spec.VerdictTxFull
-	case e.pipes[p].failed:
-		r.Verdict = spec.VerdictPipeError
-	case e.pipes[p].binding:
-		r.Verdict = spec.VerdictNoSlots
-	default:
-		for _, i := range to {
-			e.forwards = append(e.forwards, forward{pipe: p, endpoint: i, meta: meta{opcode: spec.OpcodeCNP},
-				payload: make([]byte, roce.CNPBodySize)})
-		}
+	}
+	if r.Verdict != spec.VerdictOk {
+		return
+	}
+	for _, i := range to {
+		e.forwards = append(e.forwards, forward{pipe: p, endpoint: i, meta: meta{opcode: spec.OpcodeCNP},
+			payload: make([]byte, roce.CNPBodySize)})
 	}
 }

@@ -25,11 +25,10 @@ type forward struct {
 // rule that applies counts.
 func (e *Engine) connect(p, i int, pkt *roce.Packet) spec.Verdict {
 	st, cfg := &e.pipes[p], &e.cfg.Pipes[p]
+	if v := st.closed(); v != spec.VerdictOk {
+		return v
+	}
 	switch {
-	case st.failed:
-		return spec.VerdictPipeError
-	case st.binding:
-		return spec.VerdictNoSlots
 	case len(cfg.Ins) == 1: // nothing to add: no slot
 		m := e.metaOf(p, i, pkt)
 		m.se, m.ce, m.ackReq = pkt.SE, pkt.CE(), pkt.AckReq
@@ -56,6 +55,17 @@ func (e *Engine) connect(p, i int, pkt *roce.Packet) spec.Verdict {
 		e.forwardData(p, outs, pkt.PSN, m, s.payload)
 	}
 	return v
+}
+
+// closed says why a Mode-II pipe takes nothing at all, ok if it does.
+func (st *pipeState) closed() spec.Verdict {
+	switch {
+	case st.failed:
+		return spec.VerdictPipeError
+	case st.binding:
+		return spec.VerdictNoSlots
+	}
+	return spec.VerdictOk
 }
 
 // anyTag: no window says which tags may start a slot.
