@@ -147,7 +147,7 @@ func (t *Tree) Steps(c Collective, root int) []Step { return Step{c, root}.Split
 // Split is the step as those that Pipes takes: ReduceScatter is Reduce(0), Reduce(1), ... and AllGather
 // Broadcast(0), Broadcast(1), ... in rank order; every other is itself.
 func (s Step) Split(ranks int) []Step {
-	one := s.Collective
+	var one Collective
 	switch s.Collective {
 	case ReduceScatter:
 		one = Reduce
