@@ -3,7 +3,6 @@ package fabric
 import (
 	"container/heap"
 	"fmt"
-	"math/rand/v2"
 )
 
 // Emit is how a node sends: a whole frame leaves a port now. The frame must not be written afterwards.
@@ -87,11 +86,9 @@ type Passage struct {
 
 // direction is one way of a link.
 type direction struct {
-	Link
+	*Wire
 	to     ID
 	toPort int
-	rng    *rand.Rand
-	busy   uint64 // until when earlier frames occupy it
 }
 
 type node struct {
@@ -168,9 +165,6 @@ func (f *Fabric) Connect(a ID, portA int, b ID, portB int, ab, ba Link) error {
 		if err := l.check(); err != nil {
 			return fmt.Errorf("connect %s to %s: %w", f.nodes[a].name, f.nodes[b].name, err)
 		}
-		if l.Late == 0 {
-			l.Late = 8 * l.Delay
-		}
 	}
 	f.nodes[a].ports[portA] = f.direction(ab, b, portB)
 	f.nodes[b].ports[portB] = f.direction(ba, a, portA)
@@ -179,7 +173,7 @@ func (f *Fabric) Connect(a ID, portA int, b ID, portB int, ab, ba Link) error {
 
 func (f *Fabric) direction(l Link, to ID, port int) *direction {
 	f.links++
-	return &direction{Link: l, to: to, toPort: port, rng: rand.New(rand.NewPCG(f.seed, uint64(f.links)))}
+	return &direction{Wire: newWire(l, f.seed, uint64(f.links)), to: to, toPort: port}
 }
 
 // Inject is a frame that a foreign node sends; it leaves port at time at, which may not be before Now.
@@ -202,26 +196,15 @@ func (f *Fabric) send(from ID, port int, at uint64, frame []byte) {
 		f.see(Passage{Sent: at, From: from, To: -1, FromPort: port, ToPort: -1, Frame: frame, Fate: Unplugged})
 		return
 	}
-	start := max(at, d.busy)
-	d.busy = start + d.Rate.duration(len(frame))
-	p := Passage{Sent: start, Arrives: d.busy + d.Delay, From: from, To: d.to, FromPort: port, ToPort: d.toPort, Frame: frame}
-
-	// Every frame draws the same numbers whatever becomes of it.
-	lost, late, dup := d.rng.Float64() < d.Loss, d.rng.Float64() < d.Reorder, d.rng.Float64() < d.Dup
-	lateBy, dupBy := 1+d.rng.Uint64N(d.Late), d.rng.Uint64N(d.Late)
-	if lost {
-		p.Fate, p.Arrives = Lost, 0
+	c := d.Cross(at, len(frame))
+	p := Passage{Sent: c.Start, Arrives: c.Arrives, From: from, To: d.to, FromPort: port, ToPort: d.toPort, Frame: frame, Fate: c.Fate}
+	if c.Fate == Lost {
 		f.see(p)
 		return
 	}
-	if late {
-		p.Fate = Late
-		p.Arrives += lateBy
-	}
 	f.arrive(p)
-	if dup {
-		p.Fate = Duplicate
-		p.Arrives += dupBy
+	if c.Again > 0 {
+		p.Fate, p.Arrives = Duplicate, c.Again
 		f.arrive(p)
 	}
 }
@@ -300,7 +283,7 @@ func (f *Fabric) LookAhead(id ID) uint64 {
 	for _, n := range f.nodes {
 		for _, d := range n.ports {
 			if d.to == id {
-				ahead = min(ahead, d.Delay)
+				ahead = min(ahead, d.link.Delay)
 			}
 		}
 	}
