@@ -12,6 +12,7 @@ import (
 
 	"github.com/epic-inc/epic/cosim/link"
 	"github.com/epic-inc/epic/cosim/run"
+	"github.com/epic-inc/epic/golden/cover"
 	"github.com/epic-inc/epic/golden/expect"
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/host"
@@ -88,11 +89,11 @@ func every[T interface {
 
 // space of the axes. A Barrier has no elements and is taken once, with the first type; what does not reduce
 // is taken with the first operator; bitwise operators are not for floating point.
-func (a Axes) space() *space {
-	return &space{
-		factors: []Factor{axisCollective: {"collective", len(a.Collectives)}, axisDType: {"dtype", len(a.DTypes)}, axisOp: {"op", len(a.Ops)},
+func (a Axes) space() *cover.Space {
+	return &cover.Space{
+		Factors: []cover.Factor{axisCollective: {"collective", len(a.Collectives)}, axisDType: {"dtype", len(a.DTypes)}, axisOp: {"op", len(a.Ops)},
 			axisDataW: {"data_w", len(a.DataW)}, axisMTU: {"mtu", len(a.MTUs)}, axisTree: {"tree", len(a.Trees)}},
-		never: func(p Pair) bool {
+		Never: func(p cover.Pair) bool {
 			switch {
 			case p.A == axisDType && p.B == axisOp:
 				return reduce.Supported(a.DTypes[p.LevelA], a.Ops[p.LevelB]) != nil
@@ -112,9 +113,9 @@ func (a Axes) space() *space {
 func (a Axes) Cases(pairwise bool) []Case {
 	a = a.fill()
 	s := a.space()
-	rows := s.whole
+	rows := s.Whole
 	if pairwise {
-		rows = s.pairwise
+		rows = s.Pairwise
 	}
 	var list []Case
 	for _, r := range rows() {

