@@ -91,8 +91,8 @@ func every[T interface {
 // is taken with the first operator; bitwise operators are not for floating point.
 func (a Axes) space() *cover.Space {
 	return &cover.Space{
-		Factors: []cover.Factor{axisCollective: {"collective", len(a.Collectives)}, axisDType: {"dtype", len(a.DTypes)}, axisOp: {"op", len(a.Ops)},
-			axisDataW: {"data_w", len(a.DataW)}, axisMTU: {"mtu", len(a.MTUs)}, axisTree: {"tree", len(a.Trees)}},
+		Factors: []cover.Factor{axisCollective: {Name: "collective", Levels: len(a.Collectives)}, axisDType: {Name: "dtype", Levels: len(a.DTypes)}, axisOp: {Name: "op", Levels: len(a.Ops)},
+			axisDataW: {Name: "data_w", Levels: len(a.DataW)}, axisMTU: {Name: "mtu", Levels: len(a.MTUs)}, axisTree: {Name: "tree", Levels: len(a.Trees)}},
 		Never: func(p cover.Pair) bool {
 			switch {
 			case p.A == axisDType && p.B == axisOp:
