@@ -1,4 +1,4 @@
-// Package device is the way to an engine: its registers.
+// Package device is the way to an engine, its registers, and to a network, links.
 //
 // The register map is generated from rtl/spec/inc_csr.rdl (csr_gen.go, docs/registers.md).
 package device
