@@ -21,3 +21,13 @@ func WantMTU() string {
 	}
 	return "one of " + strings.Join(names, ", ")
 }
+
+// IPBytes is the longest IP packet of SENDs with payloads of an MTU: what a link must carry. An RDMA WRITE has
+// RETHSize bytes more.
+func IPBytes(mtu int, v6 bool) int {
+	n := ipv4Size + udpSize + BTHSize + ImmDtSize + mtu + ICRCSize
+	if v6 {
+		n += ipv6Size - ipv4Size
+	}
+	return n
+}

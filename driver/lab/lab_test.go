@@ -1,0 +1,231 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/icmp"
+	"golang.org/x/net/ipv4"
+
+	"github.com/epic-inc/epic/driver/device"
+	"github.com/epic-inc/epic/golden/fabric"
+	"github.com/epic-inc/epic/golden/group"
+)
+
+// require a machine on which labs can be made: `make test` runs as root.
+func permitted(t *testing.T) {
+	t.Helper()
+	if err := Permitted(); err != nil {
+		if os.Getenv("EPIC_REQUIRE_TOOLS") != "" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+}
+
+var labs int
+
+// up makes a lab of one group for a test.
+func up(t *testing.T, o group.Options, change ...func(*Options)) *Lab {
+	t.Helper()
+	permitted(t)
+	set, err := group.GenerateSet(o)
+	require.NoError(t, err)
+	labs++
+	options := Options{Name: fmt.Sprintf("t%d", labs), Folder: t.TempDir(), Set: set, Seed: 1}
+	for _, c := range change {
+		c(&options)
+	}
+	l, err := Up(options)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	return l
+}
+
+// play runs golden's hosts of a job on the lab's interfaces.
+func play(t *testing.T, l *Lab, job *fabric.Job, limit time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	var all sync.WaitGroup
+	for i := range l.o.Set.Hosts {
+		link, err := l.Link(i)
+		require.NoError(t, err)
+		defer link.Close()
+		h, err := job.Host(i, 0)
+		require.NoError(t, err)
+		all.Go(func() { drive(ctx, link, h) })
+	}
+	all.Wait()
+	require.NoError(t, job.Err())
+	require.NoError(t, ctx.Err(), "not done in %v", limit)
+	require.NoError(t, job.Check())
+}
+
+// drive gives a node of a fabric real time: clocks of 1 ns.
+func drive(ctx context.Context, link device.Link, h *fabric.Host) {
+	start := time.Now()
+	now := func() uint64 { return uint64(time.Since(start)) }
+	h.Bind(func(_ int, frame []byte) { _ = link.Send(ctx, frame) })
+	h.Wake(now())
+	idle := func(wait context.Context) {
+		if frame, err := link.Receive(wait); err == nil {
+			h.Receive(now(), 0, frame)
+		} else {
+			h.Wake(now())
+		}
+	}
+	for !h.Done() && ctx.Err() == nil {
+		wait, cancel := ctx, context.CancelFunc(func() {})
+		if at, ok := h.NextWake(); ok {
+			wait, cancel = context.WithDeadline(ctx, start.Add(time.Duration(at)))
+		}
+		idle(wait)
+		cancel()
+	}
+	// The last ACK may be lost: who did not get it asks again.
+	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
+		wait, cancel := context.WithDeadline(ctx, end)
+		idle(wait)
+		cancel()
+	}
+}
+
+func job(t *testing.T, l *Lab, seed uint64, o group.Options, bytes int) *fabric.Job {
+	t.Helper()
+	steps, err := o.Steps()
+	require.NoError(t, err)
+	work, err := fabric.RandomWork(l.o.Set.Groups[0], seed, steps, bytes)
+	require.NoError(t, err)
+	j, err := fabric.NewJob(l.o.Set, work)
+	require.NoError(t, err)
+	return j
+}
+
+func TestLab(t *testing.T) {
+	for _, mode := range []int{2, 3} {
+		t.Run(fmt.Sprintf("mode%d", mode), func(t *testing.T) {
+			o := Shape()
+			o.Mode, o.Tree, o.Ranks = mode, group.TreeTwoLevel, 4
+			l := up(t, o)
+			play(t, l, job(t, l, 1, o, 1<<20), 20*time.Second)
+
+			// The kernel of a host finds the switch and the others, and its packets are answered.
+			g := l.o.Set.Groups[0]
+			for _, to := range []group.IP{g.Switches[0].Endpoints[0].IP, g.Ranks[3].IP} {
+				require.NoError(t, ping(l.Namespaces[0], to.Addr, 900), "to %v", to)
+			}
+		})
+	}
+}
+
+// ping sends an echo request by the kernel of a namespace.
+func ping(namespace string, to netip.Addr, bytes int) error {
+	return inside(namespace, func() error {
+		c, err := icmp.ListenPacket("ip4:icmp", "0.0.0.0")
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		echo := icmp.Message{Type: ipv4.ICMPTypeEcho, Body: &icmp.Echo{ID: 7, Seq: 9, Data: make([]byte, bytes)}}
+		text, err := echo.Marshal(nil)
+		if err != nil {
+			return err
+		}
+		if _, err := c.WriteTo(text, &net.IPAddr{IP: to.AsSlice()}); err != nil {
+			return err
+		}
+		if err := c.SetReadDeadline(time.Now().Add(2 * time.Second)); err != nil {
+			return err
+		}
+		buffer := make([]byte, 2000)
+		n, from, err := c.ReadFrom(buffer)
+		if err != nil {
+			return err
+		}
+		m, err := icmp.ParseMessage(ipv4.ICMPTypeEchoReply.Protocol(), buffer[:n])
+		if err != nil {
+			return err
+		}
+		if reply, ok := m.Body.(*icmp.Echo); !ok || m.Type != ipv4.ICMPTypeEchoReply || len(reply.Data) != bytes || from.String() != to.String() {
+			return fmt.Errorf("from %v: got %v with %d bytes", from, m.Type, n)
+		}
+		return nil
+	})
+}
+
+func TestLossyLab(t *testing.T) {
+	o := Shape()
+	o.Loss, o.Dup, o.Reorder, o.DelayNs = 0.02, 0.02, 0.02, 1000
+	l := up(t, o)
+	play(t, l, job(t, l, 1, o, 1<<20), 20*time.Second)
+	out, in := l.Wire(0).Counts()
+	for _, n := range []uint64{out.Lost, out.Late, out.Duplicated, in.Lost, in.Late, in.Duplicated} {
+		require.Positive(t, n, "to the host: %+v, from it: %+v", out, in)
+	}
+}
+
+// Nothing is left, and what a lab that ended badly left is removed by the next, or by Down.
+func TestNothingIsLeft(t *testing.T) {
+	permitted(t)
+	set, err := group.GenerateSet(Shape())
+	require.NoError(t, err)
+	folder := t.TempDir()
+	o := Options{Name: "gone", Folder: folder, Set: set}
+	l, err := Up(o)
+	require.NoError(t, err)
+	_, err = Up(o)
+	require.ErrorContains(t, err, "lab gone: it is up ("+filepath.Join(folder, "gone")+"): take it down first (epic lab down)")
+	require.NoError(t, l.Close())
+	names, err := left("gone")
+	require.NoError(t, err)
+	require.Empty(t, names)
+	_, err = os.Stat(filepath.Join(folder, "gone"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+
+	// As if the process had been killed: nothing of it runs any more, and all that it made in the kernel is there.
+	crash := func() *exec.Cmd {
+		l, err := Up(o)
+		require.NoError(t, err)
+		l.cancel()
+		l.running.Wait()
+		for _, w := range l.wires {
+			require.NoError(t, w.Close())
+		}
+		for _, f := range l.quiet {
+			require.NoError(t, f.Close())
+		}
+		require.NoError(t, l.lock.Close())
+		sleeper := exec.Command("ip", "netns", "exec", l.Namespaces[1], "sleep", "1000")
+		require.NoError(t, sleeper.Start())
+		require.Eventually(t, func() bool {
+			cmd, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", sleeper.Process.Pid))
+			return strings.HasPrefix(string(cmd), "sleep") // ip has entered the namespace, and gone
+		}, 5*time.Second, time.Millisecond)
+		return sleeper
+	}
+	sleeper := crash()
+	again, err := Up(o)
+	require.NoError(t, err)
+	require.Error(t, sleeper.Wait(), "a rank of the old lab is ended")
+	require.NoError(t, again.Close())
+
+	sleeper = crash()
+	removed, err := Down(folder, "gone")
+	require.NoError(t, err)
+	require.ElementsMatch(t, strings.Fields("epic-gone-r0 epic-gone-r1 epic-gone-r2 epic-gone-r3 epic-gone-sw"), removed)
+	require.Error(t, sleeper.Wait())
+	removed, err = Down(folder, "gone")
+	require.NoError(t, err)
+	require.Empty(t, removed)
+}
