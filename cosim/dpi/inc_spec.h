@@ -3,7 +3,7 @@
 #define INC_SPEC_H
 
 #define INC_SPEC_VERSION 1u
-#define INC_SPEC_HASH 0x5007f9e3u
+#define INC_SPEC_HASH 0x46a4c9ceu
 
 #define INC_ROCE_UDP_PORT 4791u /* UDP destination port that alone makes a frame RoCEv2 (IBTA A17) */
 #define INC_PSN_W 24u /* bits of a PSN, MSN and QPN (IBTA 9.2) */
@@ -103,6 +103,7 @@ enum inc_cause {
   INC_CAUSE_BIND_STEP = 15,
   INC_CAUSE_BIND_DONE = 16,
   INC_CAUSE_TABLE_WRITE = 17,
+  INC_CAUSE_AGGREGATE = 18,
 };
 
 enum inc_ack_kind {
@@ -111,6 +112,7 @@ enum inc_ack_kind {
   INC_ACK_KIND_NAK = 2,
   INC_ACK_KIND_RNR = 3,
   INC_ACK_KIND_FATAL = 4,
+  INC_ACK_KIND_INVALID = 5,
 };
 
 enum inc_ack_rule {
@@ -177,6 +179,8 @@ enum inc_error_kind {
   INC_ERROR_KIND_CONTROL_COUNT = 14,
   INC_ERROR_KIND_CONTROL_SEQUENCE = 15,
   INC_ERROR_KIND_CONTROL_UNSUPPORTED = 16,
+  INC_ERROR_KIND_MESSAGE_OPCODE = 17,
+  INC_ERROR_KIND_MESSAGE_SIZE = 18,
 };
 
 enum inc_dtype {

@@ -155,6 +155,22 @@ func (o *Options) placeRTL() error {
 		names = append(names, o.set.Switches[i])
 	}
 	o.RTLAt = strings.Join(names, ",")
+	return o.knownModes()
+}
+
+// knownModes refuses, before a simulator is started, what no build has.
+func (o *Options) knownModes() error {
+	for _, i := range o.rtlAt {
+		cfg, err := o.set.EngineConfig(o.set.Switches[i])
+		if err != nil {
+			return err
+		}
+		for _, p := range cfg.Pipes {
+			if p.Mode == 1 {
+				return &Unsupported{fmt.Sprintf("mode 1 of pipe %s at switch %s is the golden engine's alone, want mode 2 or 3", p.Name, cfg.Name)}
+			}
+		}
+	}
 	return nil
 }
 
@@ -197,7 +213,7 @@ func lacks(cfg engine.Config, caps table.Capabilities) error {
 	for _, p := range cfg.Pipes {
 		outs += len(p.Outs)
 		switch {
-		case p.Mode == 1, p.Mode == 2 && !caps.Mode2, p.Mode == 3 && !caps.Mode3:
+		case p.Mode == 2 && !caps.Mode2, p.Mode == 3 && !caps.Mode3:
 			return &Unsupported{fmt.Sprintf("mode %d", p.Mode)}
 		case len(p.Ins) > 1 && !caps.Float && reduce.IsFloat(p.DType):
 			return &Unsupported{fmt.Sprintf("%v (CAPS_DATA.float is 0)", p.DType)}

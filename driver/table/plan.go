@@ -81,7 +81,7 @@ func NewPlan(cfg engine.Config, caps Capabilities) (*Plan, error) {
 func (c Capabilities) refuse(pipe engine.Pipe) []string {
 	var why []string
 	bad := func(format string, args ...any) { why = append(why, fmt.Sprintf(format, args...)) }
-	if pipe.Mode == 2 && !c.Mode2 || pipe.Mode == 3 && !c.Mode3 {
+	if pipe.Mode == 1 || pipe.Mode == 2 && !c.Mode2 || pipe.Mode == 3 && !c.Mode3 {
 		bad("mode %d is not in this build, which has mode %s", pipe.Mode, c.modes())
 	}
 	if len(pipe.Ins) > c.FanIn {

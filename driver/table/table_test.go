@@ -362,6 +362,7 @@ func TestDoesNotFit(t *testing.T) {
 		{"outs", func(_ *engine.Config, f *fake) { f.regs[addrLists] = 2 | uint32(spec.CounterCount)<<16 },
 			"outs of all pipes: got 3, want at most 2"},
 		{"mode", func(_ *engine.Config, f *fake) { f.regs[addrData] = 512 | 8<<16 | 1<<24 }, "pipe 0 (up): mode 3 is not in this build, which has mode 2"},
+		{"mode 1", func(c *engine.Config, _ *fake) { c.Pipes[1].Mode = 1 }, "pipe 1 (down): mode 1 is not in this build, which has mode 3"},
 		{"mode 2", func(c *engine.Config, _ *fake) { c.Pipes[1].Mode = 2 }, "pipe 1 (down): mode 2 is not in this build, which has mode 3"},
 		{"fan-in", func(_ *engine.Config, f *fake) { f.regs[addrEngine] = 1 }, "pipe 0 (up): fan-in 2, want at most 1 in this build"},
 		{"ins", func(c *engine.Config, f *fake) {

@@ -64,7 +64,23 @@ type Variant struct {
 	MinAckOnAdvance bool
 	// MinAckArriving forwards each of a Broadcast's ACKs as it came: the root is told of what only one out has.
 	MinAckArriving bool
+	// Mode1 breaks Mode-I in one way, with which its tests are tested.
+	Mode1 Mode1Mistake
 }
+
+// Mode1Mistake is a Mode-I engine that is wrong (protocol.md 7).
+type Mode1Mistake uint8
+
+// The mistakes.
+const (
+	Mode1Right             Mode1Mistake = iota // none
+	Mode1ArrivalOrder                          // adds messages as they come: floating point depends on it
+	Mode1EarlyRelease                          // the result leaves when the first message is in it
+	Mode1Overwrites                            // takes a message into a buffer that holds one: no back-pressure
+	Mode1TakesGaps                             // goes on behind a gap
+	Mode1RetakesDuplicates                     // a packet that comes again counts again
+	Mode1FastestAck                            // what one out has acknowledged is taken for acknowledged by all
+)
 
 // Endpoint is one end of an edge: the local and the peer's addresses, and the pipes behind it.
 type Endpoint struct {
@@ -102,12 +118,12 @@ type Rewrite struct {
 // Pipe is the unit of aggregation and replication.
 type Pipe struct {
 	Name       string
-	Mode       int // protocol mode, 2 or 3
+	Mode       int // protocol mode, 1..3
 	Op         spec.Op
 	DType      spec.DType
 	Ins        []int // endpoint indices, 1..64, in the order of their bits
 	Outs       []int // endpoint indices, 1..64, in the order of service
-	N          int   // slots: a power of two, 2..2^22, at most a quarter of the PSN space
+	N          int   // slots, in Mode-I packets of a buffer: a power of two, 2..2^22, at most a quarter of the PSN space
 	MTU        int   // U, payload bytes of a full packet: 256, 512, 1024, 2048 or 4096
 	PSN0       psn.PSN
 	AckEvery   int // A: an in is acknowledged at least every A packets; 1..max(1, N/4)
@@ -117,7 +133,7 @@ type Pipe struct {
 	Timeout    int // retransmission timeout in ticks of 10 us, 1..2^20-1
 	Base       int // first block in the payload pool, 0..65535; golden itself has no use for it
 
-	Reproducible bool          // F payload copies a slot, summed in the order of Ins when the last is in
+	Reproducible bool          // F payload copies a slot, summed in the order of Ins when the last is in; Mode-I always does
 	Unpinned     bool          // a control signal opens each window and sets Op and DType (protocol.md 10)
 	Coll         spec.CollType // what an unpinned pipe is for; AllReduce takes Barrier too
 	Root         int           // root rank of an unpinned Reduce or Broadcast pipe, 0..65535
@@ -128,11 +144,26 @@ type Pipe struct {
 // Blocks returns how many blocks of the payload pool the pipe occupies.
 func (p Pipe) Blocks() int {
 	blocks := p.N * (p.MTU / spec.BlockBytes)
-	if p.Reproducible {
+	switch {
+	case p.Mode == 1:
+		blocks *= p.Buffers()
+	case p.Reproducible:
 		blocks *= len(p.Ins) // copy c of slot s lies N slots behind copy c-1
 	}
 	return blocks
 }
+
+// Buffers returns how many messages a Mode-I pipe has room for: one of each in and their sum; with one in, that
+// of the in, which is the result.
+func (p Pipe) Buffers() int {
+	if len(p.Ins) == 1 {
+		return 1
+	}
+	return len(p.Ins) + 1
+}
+
+// MessageBytes returns the size of the largest message that a Mode-I pipe takes, MSG_KB in bytes.
+func (p Pipe) MessageBytes() int { return p.N * p.MTU }
 
 // EntryIndex returns the hardware's number of an endpoint, the low bits of its QPN, in a table of
 // `entries` (a power of two) entries.
@@ -262,14 +293,12 @@ func (c Config) checkPipe(i, psnBits int) []error {
 		}
 	}
 
-	if p.Mode != 2 && p.Mode != 3 {
-		bad("mode: got %d, want 2 or 3", p.Mode)
-	}
+	inRange("mode", p.Mode, 1, 3)
 	largest := min(MaxSlots, 1<<(psnBits-2))
 	if p.N < MinSlots || p.N > largest || bits.OnesCount(uint(max(p.N, 0))) != 1 {
 		bad("slots: got %d, want a power of two in %d..%d (psn mod N must be continuous where the PSN wraps)",
 			p.N, MinSlots, largest)
-	} else if p.Mode == 3 {
+	} else if p.Mode != 2 {
 		inRange("ack every", p.AckEvery, 1, max(1, p.N/4))
 	}
 	if !roce.ValidMTU(p.MTU) {
@@ -280,7 +309,7 @@ func (c Config) checkPipe(i, psnBits int) []error {
 	}
 	inRange("fan-in", len(p.Ins), 1, MaxFan)
 	inRange("fan-out", len(p.Outs), 1, MaxFan)
-	if p.Mode == 3 { // Mode-II answers nothing and keeps no time
+	if p.Mode != 2 { // Mode-II answers nothing and keeps no time
 		inRange("RNR timer code", p.RNRCode, 0, 31)
 		inRange("retries", p.Retries, 0, 15)
 		inRange("back-off limit", p.BackoffMax, 0, 7)

@@ -41,7 +41,12 @@ func TestValidate(t *testing.T) {
 		{"no such endpoint", func(c *Config) { c.Pipes[0].Outs = []int{0, 1, 2} }, "pipe 0 (root): out endpoint: got 2, want 0..1"},
 		{"fan-in 0", func(c *Config) { c.Pipes[0].Ins = nil }, "pipe 0 (root): fan-in: got 0, want 1..64"},
 		{"fan-out 0", func(c *Config) { c.Pipes[0].Outs = nil }, "pipe 0 (root): fan-out: got 0, want 1..64"},
-		{"mode", func(c *Config) { c.Pipes[0].Mode = 1 }, "pipe 0 (root): mode: got 1, want 2 or 3"},
+		{"mode", func(c *Config) { c.Pipes[0].Mode = 4 }, "pipe 0 (root): mode: got 4, want 1..3"},
+		{"ack every of Mode-I", func(c *Config) { c.Pipes[0].Mode, c.Pipes[0].AckEvery = 1, 2 }, "ack every: got 2, want 1..1"},
+		{"retries of Mode-I", func(c *Config) { c.Pipes[0].Mode, c.Pipes[0].Retries = 1, 16 }, "retries: got 16, want 0..15"},
+		{"pool of a Mode-I pipe", func(c *Config) {
+			c.Blocks, c.Pipes[0].Mode = 11, 1 // a buffer for each of 2 ins and one for the sum, of 4 packets of a block
+		}, "pipe 0 (root): blocks 0..11 exceed the pool of 11"},
 		{"ACK rule", func(c *Config) { c.Pipes[0].AckRule = 3 }, "pipe 0 (root): ACK rule: got ack rule(3), want reflect, replicate or minimum"},
 		{"minimum of a sum", func(c *Config) {
 			c.Pipes[0].Mode, c.Pipes[0].AckRule = 2, spec.AckRuleMinimum

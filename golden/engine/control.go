@@ -57,13 +57,13 @@ func (e *Engine) canReduce(p int, dtype spec.DType, op spec.Op) bool {
 	return e.cfg.reducible(dtype, op) == nil
 }
 
-// differsSignal returns how a further control signal disagrees with the slot's, kind none if it does not.
-func differsSignal(pkt *roce.Packet, s *slot) Fault {
+// differsSignal returns how a further control signal disagrees with the first one's, kind none if it does not.
+func differsSignal(pkt *roce.Packet, imm uint32, payload []byte) Fault {
 	got, f := signalOf(pkt)
 	if f.Kind != spec.ErrorKindNone {
 		return f
 	}
-	want := roce.ParseControl(s.meta.imm, s.payload)
+	want := roce.ParseControl(imm, payload)
 	for _, c := range []struct {
 		kind        spec.ErrorKind
 		got, wanted uint64
@@ -94,8 +94,8 @@ func signalOf(pkt *roce.Packet) (roce.Control, Fault) {
 }
 
 // openWindow: all ins agree on the control signal of psn k.
-func (e *Engine) openWindow(p int, k psn.PSN, s *slot) {
-	signal := roce.ParseControl(s.meta.imm, s.payload)
+func (e *Engine) openWindow(p int, k psn.PSN, imm uint32, payload []byte) {
+	signal := roce.ParseControl(imm, payload)
 	start := e.space.Next(k)
 	e.pipes[p].window = window{
 		start:   start,

@@ -6,6 +6,5 @@
 // frame, ...) is an event too, enabled by the state. So a checker may choose every order, a
 // scoreboard may follow the order in which hardware committed, and software just calls Run.
 //
-// The rules are those of docs/architecture.md, "Golden engine", which splits protocol.md section 6
-// into steps of constant cost; the comments quote them.
+// The rules are those of docs/protocol.md, sections 5 to 7 for Mode-II, III and I; the comments quote them.
 package engine

@@ -13,7 +13,8 @@ import (
 //
 //	frame (spec.CauseDrop)   Port, Packet, Verdict
 //	forward                  none: the oldest that waits leaves
-//	advance, ack_out         Endpoint (of an in)
+//	advance, aggregate,
+//	ack_out                  Endpoint (of an in)
 //	send, resend,
 //	timer, rnr_expiry        Endpoint (of an out)
 //	send, forward, Verdict
@@ -50,7 +51,7 @@ func (ev Event) String() string {
 	switch ev.Cause {
 	case spec.CauseDrop:
 		return fmt.Sprintf("frame(port %d, %v)", ev.Port, ev.Verdict)
-	case spec.CauseAdvance, spec.CauseAckOut, spec.CauseSend, spec.CauseResend, spec.CauseTimer, spec.CauseRNRExpiry:
+	case spec.CauseAdvance, spec.CauseAggregate, spec.CauseAckOut, spec.CauseSend, spec.CauseResend, spec.CauseTimer, spec.CauseRNRExpiry:
 		return fmt.Sprintf("%v(endpoint %d)", ev.Cause, ev.Endpoint)
 	case spec.CauseRecycle:
 		return fmt.Sprintf("recycle(pipe %d, psn %v)", ev.Pipe, ev.PSN)
@@ -128,6 +129,8 @@ type endpointState struct {
 	out   outState
 	fatal uint8 // syndrome of the fatal NAK that put it in error, 0 if none did
 	least leastState
+	// receive is the buffer of an in of a Mode-I pipe.
+	receive message
 }
 
 // meta is what a slot remembers of its contributions beside the payload.
@@ -168,6 +171,7 @@ type pipeState struct {
 	slots    []slot
 	quiesced bool
 	window   window
+	sum      sum // of Mode-I, which has no slots
 }
 
 // Fault is the first cause of a pipe's error, for whoever has to repair it.
@@ -259,7 +263,7 @@ func (e *Engine) Config() Config { return e.cfg }
 func (e *Engine) Fault(pipe int) Fault { return e.pipes[pipe].fault }
 
 // Drained says that a pipe holds nothing that anyone waits for, so that it may be written again
-// (protocol.md 9). Mode-III: nextSend == psnStart and every ePSN == nextSend. Mode-II: it is quiesced and
+// (protocol.md 9). Mode-I and III: nextSend == psnStart and every ePSN == nextSend. Mode-II: it is quiesced and
 // no started slot is incomplete.
 func (e *Engine) Drained(pipe int) bool {
 	p := &e.pipes[pipe]
@@ -290,6 +294,8 @@ func (e *Engine) Step(ev Event) []Output {
 		e.frame(ev)
 	case spec.CauseAdvance:
 		e.advance(ev.Endpoint)
+	case spec.CauseAggregate:
+		e.addMessage(ev.Endpoint)
 	case spec.CauseRelease:
 		e.release(ev.Pipe)
 	case spec.CauseRecycle:
@@ -330,7 +336,7 @@ func (e *Engine) Run(ev Event) []Output {
 }
 
 // Enabled lists the internal events that may happen now, in a fixed order: pipes (binding, error,
-// release, recycle), then advance, then send or resend, then ack_out, each by index, then forward. Timers
+// release, recycle), then advance or aggregate, then send or resend, then ack_out, each by index, then forward. Timers
 // and table writes are not among them; recycle is there once a pipe, to the furthest.
 func (e *Engine) Enabled() []Event {
 	var evs []Event
@@ -356,6 +362,9 @@ func (e *Engine) enabled() iter.Seq[Event] {
 		}
 		for i := range e.endpoints {
 			if e.canAdvance(i) && !yield(Event{Cause: spec.CauseAdvance, Endpoint: i}) {
+				return
+			}
+			if e.canAdd(i) && !yield(Event{Cause: spec.CauseAggregate, Endpoint: i}) {
 				return
 			}
 		}
@@ -427,7 +436,7 @@ func (e *Engine) legal(ev Event) error {
 		return nil
 	case spec.CauseTableWrite:
 		return e.legalWrite(ev)
-	case spec.CauseAdvance, spec.CauseSend, spec.CauseResend, spec.CauseAckOut, spec.CauseTimer, spec.CauseRNRExpiry:
+	case spec.CauseAdvance, spec.CauseAggregate, spec.CauseSend, spec.CauseResend, spec.CauseAckOut, spec.CauseTimer, spec.CauseRNRExpiry:
 		if ev.Endpoint < 0 || ev.Endpoint >= len(e.endpoints) {
 			return fmt.Errorf("got endpoint %d, want 0..%d", ev.Endpoint, len(e.endpoints)-1)
 		}
@@ -447,6 +456,10 @@ func (e *Engine) legalEndpoint(ev Event) error {
 	case spec.CauseAdvance:
 		if !e.canAdvance(ev.Endpoint) {
 			return fmt.Errorf("ePSN %v has not arrived there, or its pipe takes no data", st.in.ePSN)
+		}
+	case spec.CauseAggregate:
+		if !e.canAdd(ev.Endpoint) {
+			return fmt.Errorf("no whole message is there, or it is not the turn of it in the order of the ins")
 		}
 	case spec.CauseSend, spec.CauseResend:
 		if !e.canSend(ev.Endpoint) {
@@ -521,9 +534,9 @@ func (e *Engine) attached(i, p int) int {
 	return p
 }
 
-// running says that a Mode-III pipe is written and bound, so that its internal events may happen.
+// running says that a pipe of Mode-I or III is written and bound, so that its internal events may happen.
 func (e *Engine) running(p int) bool {
-	return p != None && e.cfg.Pipes[p].Mode == 3 && e.pipes[p].valid && !e.pipes[p].binding
+	return p != None && e.cfg.Pipes[p].Mode != 2 && e.pipes[p].valid && !e.pipes[p].binding
 }
 
 // slotAt returns the slot of psn in pipe p, and whether it belongs to psn (protocol.md 4).
@@ -546,7 +559,9 @@ func (e *Engine) retire(pipe, endpoint int, psn psn.PSN) {
 	r.PipeID = uint32(pipe)
 	r.Endpoint = uint32(endpoint)
 	r.PSN = uint32(psn)
-	r.Slot = uint32(e.slotIndex(pipe, psn))
+	if e.cfg.Pipes[pipe].Mode != 1 {
+		r.Slot = uint32(e.slotIndex(pipe, psn))
+	}
 }
 
 func (e *Engine) retireRx(i int) {

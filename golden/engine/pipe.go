@@ -10,7 +10,7 @@ import (
 // canAdvance: the psn that in i expects has arrived from it.
 func (e *Engine) canAdvance(i int) bool {
 	p := e.inPipe(i)
-	if !e.running(p) {
+	if !e.running(p) || e.cfg.Pipes[p].Mode == 1 {
 		return false
 	}
 	s, belongs := e.slotAt(p, e.endpoints[i].in.ePSN)
@@ -27,13 +27,19 @@ func (e *Engine) advance(i int) {
 	if op, _ := s.meta.opcode.Info(); op.Last {
 		in.msn = (in.msn + 1) & psn.Mask
 	}
+	in.took(s.meta.ackReq, e.cfg.Pipes[p].AckEvery)
+	e.retire(p, i, k)
+	e.retireRx(i)
+}
+
+// took: ePSN has moved. It asks for the ACK that is due: one that its packet asked for, that of every n-th, and one
+// in the place of any answer that waits, which ePSN has made wrong.
+func (in *inState) took(asked bool, every int) {
 	in.ackCount++
-	if in.ackKind != spec.AckKindNone || in.ackCount >= e.cfg.Pipes[p].AckEvery || s.meta.ackReq {
+	if in.ackKind != spec.AckKindNone || in.ackCount >= every || asked {
 		in.ackKind = spec.AckKindAck
 		in.ackCount = 0
 	}
-	e.retire(p, i, k)
-	e.retireRx(i)
 }
 
 // canRelease: slot nextSend is complete, and no in has a gap at or below it. Without the second
@@ -41,6 +47,9 @@ func (e *Engine) advance(i int) {
 func (e *Engine) canRelease(p int) bool {
 	if !e.running(p) {
 		return false
+	}
+	if e.cfg.Pipes[p].Mode == 1 {
+		return e.canReleaseMessage(p)
 	}
 	k, ins := e.pipes[p].nextSend, e.cfg.Pipes[p].Ins
 	s, belongs := e.slotAt(p, k)
@@ -59,7 +68,11 @@ func (e *Engine) canRelease(p int) bool {
 func (e *Engine) release(p int) {
 	st := &e.pipes[p]
 	k := st.nextSend
-	st.nextSend = e.space.Next(k)
+	if e.cfg.Pipes[p].Mode == 1 {
+		e.releaseMessage(p)
+	} else {
+		st.nextSend = e.space.Next(k)
+	}
 	e.retire(p, 0, k)
 	e.retirePipe(p)
 }
@@ -86,7 +99,10 @@ func (e *Engine) recycleLimit(p int) (limit psn.PSN, ok bool) {
 
 // recycle moves the window of pipe p to start.
 func (e *Engine) recycle(p int, start psn.PSN) {
-	e.pipes[p].psnStart = start
+	st := &e.pipes[p]
+	if st.psnStart = start; start == st.nextSend {
+		st.sum = sum{} // every out has the message
+	}
 	e.retire(p, 0, start)
 	e.retirePipe(p)
 }
@@ -247,8 +263,10 @@ func (e *Engine) writePipe(ev Event) {
 		binding:  true,
 		psnStart: cfg.PSN0,
 		nextSend: cfg.PSN0,
-		slots:    make([]slot, cfg.N),
 		window:   window{start: cfg.PSN0, control: cfg.PSN0, op: cfg.Op, dtype: cfg.DType},
+	}
+	if cfg.Mode != 1 {
+		e.pipes[p].slots = make([]slot, cfg.N)
 	}
 	if cfg.Mode == 2 {
 		e.pipes[p].psnStart = 0 // it has none

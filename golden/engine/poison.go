@@ -41,7 +41,10 @@ func (e *Engine) spoiled(ev Event) (Output, error) {
 	if r.Cause != spec.CauseData || r.Verdict != spec.VerdictOk {
 		return Output{}, fmt.Errorf("had the frame been good, it would be %v %v", r.Cause, r.Verdict)
 	}
-	if e.cfg.Pipes[p].Mode == 2 {
+	switch e.cfg.Pipes[p].Mode {
+	case 1:
+		return Output{}, errors.New("Mode-I stores a message before any of it leaves")
+	case 2:
 		for len(e.forwards) == 0 && len(would.forwards) > 0 {
 			if outs := would.Step(Event{Cause: spec.CauseForward}); outs[1].Endpoint == ev.Endpoint {
 				return sent(outs, ev, ev.Packet)

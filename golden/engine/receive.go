@@ -97,6 +97,8 @@ func (e *Engine) receiveData(i int, pkt *roce.Packet, full bool) {
 	v := spec.VerdictTxFull
 	switch {
 	case full:
+	case cfg.Mode == 1:
+		v = e.terminate(p, i, pkt)
 	case cfg.Mode == 2:
 		v = e.connect(p, i, pkt)
 	default:
@@ -105,7 +107,7 @@ func (e *Engine) receiveData(i int, pkt *roce.Packet, full bool) {
 	e.record().Verdict = v
 	e.retireRx(i)
 	e.retirePipe(p)
-	if cfg.Mode == 2 && len(cfg.Ins) == 1 {
+	if cfg.Mode == 1 || cfg.Mode == 2 && len(cfg.Ins) == 1 {
 		return // no slot is looked at
 	}
 	switch v {

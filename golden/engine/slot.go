@@ -10,7 +10,7 @@ import (
 	"github.com/epic-inc/epic/golden/spec"
 )
 
-// contribute takes data of in i into its slot, in both modes: ok if it counts from now on, otherwise why
+// contribute takes data of in i into its slot, in Mode-II and III: ok if it counts from now on, otherwise why
 // not. A mismatch puts the pipe in error.
 func (e *Engine) contribute(p, i int, pkt *roce.Packet) spec.Verdict {
 	st, cfg := &e.pipes[p], &e.cfg.Pipes[p]
@@ -24,7 +24,7 @@ func (e *Engine) contribute(p, i int, pkt *roce.Packet) spec.Verdict {
 	case belongs && s.bitmap&mask != 0:
 		return spec.VerdictDuplicate
 	case belongs && m.control:
-		f = differsSignal(pkt, s)
+		f = differsSignal(pkt, s.meta.imm, s.payload)
 	case belongs:
 		f = s.meta.differs(&m)
 	case !e.mayStart(p, pkt.PSN):
@@ -75,7 +75,7 @@ func (e *Engine) complete(p int, s *slot, pkt *roce.Packet) {
 		s.payload, s.copies = sum, nil
 	}
 	if s.meta.control {
-		e.openWindow(p, pkt.PSN, s)
+		e.openWindow(p, pkt.PSN, s.meta.imm, s.payload)
 	}
 	if e.cfg.Variant.ClearAhead {
 		st.slots[(e.slotIndex(p, pkt.PSN)+n/2)%n].valid = false

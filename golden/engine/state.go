@@ -16,8 +16,15 @@ func (e *Engine) Clone() *Engine {
 		pipes:     append([]pipeState(nil), e.pipes...),
 		forwards:  append([]forward(nil), e.forwards...),
 	}
+	for i := range c.endpoints {
+		m := &c.endpoints[i].receive
+		m.payload = append([]byte(nil), m.payload...)
+	}
 	for p := range c.pipes {
 		st := &c.pipes[p]
+		if st.sum.degree() < len(e.cfg.Pipes[p].Ins) { // as of a slot below
+			st.sum.payload = append([]byte(nil), st.sum.payload...)
+		}
 		st.slots = append([]slot(nil), st.slots...)
 		for n := range st.slots {
 			// The payload of a complete slot is never written again, so only others are copied.
@@ -56,7 +63,7 @@ func (st *endpointState) append(b []byte) []byte {
 	if st.least.nakPending {
 		b = append(appendPSN(b, st.least.nakPSN), st.least.nakSyndrome)
 	}
-	return binary.LittleEndian.AppendUint32(b, uint32(st.in.ackCount))
+	return st.receive.append(binary.LittleEndian.AppendUint32(b, uint32(st.in.ackCount)))
 }
 
 func (e *Engine) appendPipe(b []byte, p int) []byte {
@@ -69,6 +76,9 @@ func (e *Engine) appendPipe(b []byte, p int) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(st.bindNext))
 	if st.binding {
 		return b // every slot will be cleared
+	}
+	if e.cfg.Pipes[p].Mode == 1 {
+		return binary.LittleEndian.AppendUint64(st.sum.append(b), st.sum.bitmap)
 	}
 	first, mode2 := st.psnStart, e.cfg.Pipes[p].Mode == 2
 	if mode2 {
@@ -86,6 +96,14 @@ func (e *Engine) appendPipe(b []byte, p int) []byte {
 		}
 	}
 	return b
+}
+
+func (m *message) append(b []byte) []byte {
+	if m.packets == 0 {
+		return append(b, 0)
+	}
+	b = appendPSN(append(b, 1, flags(m.ended)), m.first, psn.PSN(m.packets))
+	return appendBytes(m.meta.append(b), m.payload)
 }
 
 func (s *slot) append(b []byte) []byte {

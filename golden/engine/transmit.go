@@ -70,6 +70,12 @@ func (e *Engine) acknowledge(i int, q psn.PSN, syndrome uint8) spec.Verdict {
 // progress: everything up to q has arrived at the peer of out i.
 func (e *Engine) progress(i int, q psn.PSN) {
 	out := &e.endpoints[i].out
+	if e.cfg.Variant.Mode1 == Mode1FastestAck {
+		for _, o := range e.cfg.Pipes[e.outPipe(i)].Outs {
+			e.endpoints[o].out.lastAcked = q
+			e.endpoints[o].out.cursor = e.space.Max(e.endpoints[o].out.cursor, e.space.Next(q))
+		}
+	}
 	out.lastAcked = q
 	out.retries = 0
 	out.cursor = e.space.Max(out.cursor, e.space.Next(q))
@@ -135,8 +141,11 @@ func (e *Engine) rnrExpiry(i int) {
 
 func (e *Engine) canSend(i int) bool {
 	p, out := e.outPipe(i), &e.endpoints[i].out
-	return e.running(p) && !e.pipes[p].failed && !out.failed && !out.rnrWait &&
-		e.space.Less(out.cursor, e.pipes[p].nextSend)
+	if !e.running(p) || e.pipes[p].failed || out.failed || out.rnrWait {
+		return false
+	}
+	st, k := &e.pipes[p], out.cursor
+	return e.space.Less(k, st.nextSend) && (e.cfg.Pipes[p].Mode != 1 || e.space.LessEq(st.psnStart, k))
 }
 
 // sendCause tells whether what out i sends next has been sent before.
@@ -152,19 +161,28 @@ func (e *Engine) send(i int) {
 	p, out := e.outPipe(i), &e.endpoints[i].out
 	again := e.sendCause(i) == spec.CauseResend
 	k := out.cursor
-	s, _ := e.slotAt(p, k)
+	m, payload := e.resultOf(p, k)
 	out.cursor = e.space.Next(k)
 	out.sentMax = e.space.Max(out.sentMax, k)
 	e.retire(p, i, k)
-	e.emitFrame(i, e.result(i, k, &s.meta, s.payload, e.asksForAck(p, k, s.meta.opcode, again)))
+	e.emitFrame(i, e.result(i, k, &m, payload, e.asksForAck(p, k, m.opcode, again)))
 	if !out.timerArmed {
 		e.restartTimer(i, true)
 	}
 	e.retireTx(i)
 }
 
+// resultOf is what leaves as psn k: of a slot, or of the message in the buffer.
+func (e *Engine) resultOf(p int, k psn.PSN) (meta, []byte) {
+	if e.cfg.Pipes[p].Mode == 1 {
+		return e.pipes[p].sum.packet(e.space.Sub(k, e.pipes[p].sum.first), e.cfg.Pipes[p].MTU)
+	}
+	s, _ := e.slotAt(p, k)
+	return s.meta, s.payload
+}
+
 func (e *Engine) asksForAck(p int, k psn.PSN, opcode spec.Opcode, again bool) bool {
-	if !e.cfg.Variant.SparseAckReq {
+	if !e.cfg.Variant.SparseAckReq && e.cfg.Pipes[p].Mode != 1 {
 		return true
 	}
 	op, _ := opcode.Info()
@@ -208,6 +226,8 @@ func (e *Engine) ackOut(i int) {
 		pkt.Syndrome = spec.SyndromeRNR | uint8(e.cfg.Pipes[p].RNRCode)
 	case spec.AckKindFatal:
 		pkt.Syndrome = spec.SyndromeNakOperation
+	case spec.AckKindInvalid:
+		pkt.Syndrome = spec.SyndromeNakInvalid
 	}
 	in.ackKind = spec.AckKindNone
 	e.retire(p, i, pkt.PSN)

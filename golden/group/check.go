@@ -58,9 +58,6 @@ func (c *check) run() {
 		return
 	}
 	for s := range c.g.Switches {
-		if slices.ContainsFunc(c.g.Switches[s].Pipes, func(p Pipe) bool { return c.g.ModeOf(&p) == 1 }) {
-			continue
-		}
 		// The engine has the last word; what it refuses was said above with its line, or is said here.
 		cfg, err := c.g.engineConfig(s)
 		if err == nil {
@@ -369,8 +366,11 @@ func (c *check) pipes(s int) {
 		at := place("/switches/%d/pipes/%d", s, p)
 		if bits.OnesCount(uint(pipe.Slots)) != 1 {
 			c.bad(at+"/slots", "got %d, want a power of two, 2..%d: psn mod N must be continuous where the PSN wraps", pipe.Slots, engine.MaxSlots)
-		} else if a := c.g.Timers.AckEvery; c.g.ModeOf(&pipe) == 3 && a > max(1, pipe.Slots/4) {
+		} else if a := c.g.Timers.AckEvery; c.g.ModeOf(&pipe) != 2 && a > max(1, pipe.Slots/4) {
 			c.bad("/timers/ack_every", "got %d, want at most %d: a quarter of the %d slots of pipe %s of switch %s", a, max(1, pipe.Slots/4), pipe.Slots, pipe.Name, sw.Name)
+		}
+		if m := c.g.Host.MessagePackets; c.g.ModeOf(&pipe) == 1 && m > pipe.Slots {
+			c.bad(at+"/slots", "got %d, want at least %d in mode 1, in which a buffer takes a whole message: message_packets", pipe.Slots, m)
 		}
 		if h := &c.g.Host; c.g.ModeOf(&pipe) == 2 {
 			if h.WindowPackets > pipe.Slots/2 {
@@ -399,7 +399,7 @@ func (c *check) pool(s int) {
 	total := sw.PoolKB * 1024 / spec.BlockBytes
 	for p, pipe := range sw.Pipes {
 		at := place("/switches/%d/pipes/%d", s, p)
-		n, base := pipe.blocks(c.g.MTU), *pipe.BaseBlock
+		n, base := c.g.blocks(&pipe), *pipe.BaseBlock
 		if base+n > total {
 			field := "/slots"
 			if c.d.given(at + "/base_block") {
@@ -412,8 +412,8 @@ func (c *check) pool(s int) {
 			c.bad(at+"/slots", "pipe %s starts at block %d, want 0..65535", pipe.Name, base)
 		}
 		for _, q := range sw.Pipes[:p] {
-			if base < *q.BaseBlock+q.blocks(c.g.MTU) && *q.BaseBlock < base+n {
-				c.bad(at+"/base_block", "blocks %d..%d overlap those of pipe %s, %d..%d", base, base+n-1, q.Name, *q.BaseBlock, *q.BaseBlock+q.blocks(c.g.MTU)-1)
+			if base < *q.BaseBlock+c.g.blocks(&q) && *q.BaseBlock < base+n {
+				c.bad(at+"/base_block", "blocks %d..%d overlap those of pipe %s, %d..%d", base, base+n-1, q.Name, *q.BaseBlock, *q.BaseBlock+c.g.blocks(&q)-1)
 			}
 		}
 	}

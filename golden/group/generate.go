@@ -44,7 +44,7 @@ type Options struct {
 	Mode           int        // mode: 1..3
 	MTU            int        // mtu: 256..4096
 	PSN0           uint64     // psn0: 24 bits
-	Slots          int        // slots: N, a power of two
+	Slots          int        // slots: N, a power of two; in mode 1 a pipe has what a message needs of them
 	Op             spec.Op    // op
 	DType          spec.DType // dtype
 	Unpinned       bool       // unpinned: control signals open the collectives
@@ -60,7 +60,7 @@ type Options struct {
 	AckEvery       int        // ack-every
 	RNRCode        int        // rnr-code
 	MessagePackets int        // message-packets
-	WindowPackets  int        // window; 0: half the slots
+	WindowPackets  int        // window; 0: half the slots, in mode 1 two messages
 	HostTimeout    int        // host-timeout, the code of the ranks' ACK timeout
 	Preset         string     // preset
 }
@@ -133,7 +133,10 @@ func (o Options) Check() error {
 	if bits.OnesCount(uint(max(o.Slots, 0))) != 1 || o.Slots < engine.MinSlots || o.Slots > engine.MaxSlots {
 		return badOption("slots", "got %d, want a power of two, 2..%d", o.Slots, engine.MaxSlots)
 	}
-	if a := max(1, o.Slots/4); o.AckEvery < 1 || o.AckEvery > a {
+	if o.Mode == 1 && o.WindowPackets > 0 && o.MessagePackets > o.Slots {
+		return badOption("message-packets", "got %d, want at most the %d slots in mode 1, in which a buffer takes a whole message", o.MessagePackets, o.Slots)
+	}
+	if a := max(1, o.slots()/4); o.AckEvery < 1 || o.AckEvery > a {
 		return badOption("ack-every", "got %d, want 1..%d, a quarter of the slots", o.AckEvery, a)
 	}
 	if _, err := host.Preset(o.Preset); err != nil {
@@ -143,6 +146,14 @@ func (o Options) Check() error {
 		return badOption("window", "got %d, want at least message-packets, %d", o.WindowPackets, o.MessagePackets)
 	}
 	return nil
+}
+
+// slots are those of each pipe.
+func (o Options) slots() int {
+	if o.Mode == 1 {
+		return min(o.Slots, max(engine.MinSlots, nextPowerOfTwo(o.MessagePackets)))
+	}
+	return o.Slots
 }
 
 // Steps are the collectives of the list; of a single name, with RootRank.
@@ -223,7 +234,7 @@ func GenerateSet(options ...Options) (*Set, error) {
 			case sw.PipeEntries > engine.MaxPipes:
 				return nil, badOption("collective", "got %d pipes at switch %s, want at most %d: fewer subgroups", used.pipes, sw.Name, engine.MaxPipes)
 			case sw.PoolKB > 16384:
-				return nil, badOption("slots", "got %d of %d bytes in %d pipes of switch %s, want at most 16 MiB", options[i].Slots, g.MTU, used.pipes, sw.Name)
+				return nil, badOption("slots", "got %d of %d bytes in %d pipes of switch %s, want at most 16 MiB", options[i].slots(), g.MTU, used.pipes, sw.Name)
 			}
 		}
 		text, err := g.Marshal()
@@ -263,7 +274,12 @@ func (o Options) build(t *tree.Tree, place *placing) (*Group, error) {
 		Host:   Host{o.Preset, o.MessagePackets, o.WindowPackets, o.HostTimeout, 7, 7, 1},
 		Link:   Link{DelayNs: o.DelayNs, Gbps: o.Gbps, Loss: o.Loss, Dup: o.Dup, Reorder: o.Reorder},
 	}
-	if g.Host.WindowPackets == 0 {
+	switch {
+	case g.Host.WindowPackets > 0:
+	case o.Mode == 1:
+		g.Host.MessagePackets = min(o.MessagePackets, o.Slots)
+		g.Host.WindowPackets = 2 * g.Host.MessagePackets
+	default:
 		g.Host.WindowPackets = o.Slots / 2
 		g.Host.MessagePackets = min(o.MessagePackets, g.Host.WindowPackets)
 	}
@@ -337,7 +353,7 @@ func (o Options) subgroup(g *Group, t *tree.Tree, place *placing, step tree.Step
 				continue
 			}
 			base := place.switches[s].blocks
-			pipe := Pipe{Name: prefix + p.Role.String(), Subgroup: name, Slots: o.Slots, PSN0: uint32(o.PSN0), Op: o.Op, DType: o.DType,
+			pipe := Pipe{Name: prefix + p.Role.String(), Subgroup: name, Slots: o.slots(), PSN0: uint32(o.PSN0), Op: o.Op, DType: o.DType,
 				Unpinned: o.Unpinned, Reproducible: o.Reproducible && (o.Unpinned || len(p.Ins) > 1), BaseBlock: &base}
 			for _, n := range p.Ins {
 				pipe.Ins = append(pipe.Ins, prefix+endpointName(t, n))
@@ -346,7 +362,7 @@ func (o Options) subgroup(g *Group, t *tree.Tree, place *placing, step tree.Step
 				pipe.Outs = append(pipe.Outs, prefix+endpointName(t, n))
 			}
 			sw.Pipes = append(sw.Pipes, pipe)
-			place.switches[s].blocks += pipe.blocks(o.MTU)
+			place.switches[s].blocks += g.blocks(&pipe)
 			place.switches[s].pipes++
 			used[s] = len(neighbours)
 		}

@@ -130,6 +130,11 @@ func TestGenerateRefuses(t *testing.T) {
 		{func(o *Options) { o.Preset = "bsd" }, `preset: got "bsd", want one of`},
 		{func(o *Options) { o.HostTimeout = 32 }, "host-timeout: got 32, want 0..31"},
 		{func(o *Options) { o.WindowPackets = 15 }, "window: got 15, want at least message-packets, 16"},
+		{func(o *Options) { o.Mode, o.MessagePackets, o.WindowPackets = 1, 129, 129 }, "message-packets: got 129, want at most the 128 slots in mode 1"},
+		{func(o *Options) { o.Mode, o.AckEvery = 1, 5 }, "ack-every: got 5, want 1..4"},
+		{func(o *Options) {
+			o.Mode, o.Ranks, o.Collective = 1, 32, "reducescatter,barrier"
+		}, "slots: got 16 of 1024 bytes in 33 pipes of switch root, want at most 16 MiB"},
 		{func(o *Options) { o.DType, o.Op = spec.DTypeFloat32, spec.OpXor }, "xor of float32 is not defined"},
 	} {
 		o := DefaultOptions()
@@ -142,6 +147,39 @@ func TestGenerateRefuses(t *testing.T) {
 	o.Slots = 3
 	require.ErrorAs(t, o.Check(), &oe)
 	assert.Equal(t, "slots", oe.Option)
+}
+
+// A pipe of mode 1 has a buffer of a message for each in and one for the sum, a pipe of one in that of the in; and it
+// asks for no window.
+func TestGenerateMode1(t *testing.T) {
+	o := DefaultOptions()
+	o.Mode, o.Tree, o.Ranks, o.MessagePackets, o.MTU = 1, TreeTwoLevel, 9, 5, 256
+	g, err := Generate(o)
+	require.NoError(t, err)
+	assert.Equal(t, []int{5, 10}, []int{g.Host.MessagePackets, g.Host.WindowPackets})
+	for s, want := range [][]int{{0}, {0, 4 * 8}} { // of the root: 3 ins; of a leaf: 3 ins up, 1 down
+		for p, base := range want {
+			pipe := g.Switches[s].Pipes[p]
+			assert.Equal(t, 8, pipe.Slots, "as many as 5 packets need")
+			assert.Equal(t, base, *pipe.BaseBlock)
+		}
+	}
+	cfg, err := g.EngineConfig("leaf0")
+	require.NoError(t, err)
+	assert.Equal(t, []int{4, 1}, []int{cfg.Pipes[0].Buffers(), cfg.Pipes[1].Buffers()})
+	assert.Equal(t, []int{4 * 8, 8}, []int{cfg.Pipes[0].Blocks(), cfg.Pipes[1].Blocks()})
+	assert.Equal(t, 2048, cfg.Pipes[0].MessageBytes())
+
+	o.MessagePackets, o.Slots = 16, 8
+	g, err = Generate(o)
+	require.NoError(t, err)
+	assert.Equal(t, []int{8, 16, 8}, []int{g.Host.MessagePackets, g.Host.WindowPackets, g.Switches[0].Pipes[0].Slots})
+
+	text, err := g.Marshal()
+	require.NoError(t, err)
+	g, err = Parse("x", []byte(strings.Replace(string(text), ", window_packets: 16", "", 1)))
+	require.NoError(t, err)
+	assert.Equal(t, 16, g.Host.WindowPackets, "two messages if absent")
 }
 
 // DefaultOptions must not drift from the defaults of the schema.

@@ -13,6 +13,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/epic-inc/epic/golden/engine"
 	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
 	"github.com/epic-inc/epic/golden/tree"
@@ -51,7 +52,7 @@ type Clock struct {
 	PerTick int     `json:"per_tick"` // clocks
 }
 
-// Timers are the Mode-III settings of every pipe.
+// Timers are the Mode-I and Mode-III settings of every pipe.
 type Timers struct {
 	TimeoutTicks int `json:"timeout_ticks"`
 	Retries      int `json:"retries"`
@@ -240,19 +241,21 @@ func (g *Group) placeBlocks() {
 				base := next
 				pipe.BaseBlock = &base
 			}
-			next = *pipe.BaseBlock + pipe.blocks(g.MTU)
+			next = *pipe.BaseBlock + g.blocks(pipe)
 		}
 	}
 	if g.Host.WindowPackets == 0 {
 		slots := 0
 		for _, s := range g.Switches {
 			for _, p := range s.Pipes {
-				if slots == 0 || p.Slots < slots {
+				if g.ModeOf(&p) != 1 && (slots == 0 || p.Slots < slots) {
 					slots = p.Slots
 				}
 			}
 		}
-		g.Host.WindowPackets = max(1, slots/2)
+		if g.Host.WindowPackets = slots / 2; slots == 0 { // Mode-I asks for no window
+			g.Host.WindowPackets = 2 * g.Host.MessagePackets
+		}
 	}
 }
 
@@ -334,13 +337,9 @@ func (g *Group) ModeOf(p *Pipe) int {
 	return g.Mode
 }
 
-// blocks of the payload pool that the pipe takes.
-func (p Pipe) blocks(mtu int) int {
-	n := p.Slots * (mtu / spec.BlockBytes)
-	if p.Reproducible {
-		n *= len(p.Ins) // a copy of each contribution
-	}
-	return n
+// blocks of the payload pool that a pipe takes.
+func (g *Group) blocks(p *Pipe) int {
+	return engine.Pipe{Mode: g.ModeOf(p), N: p.Slots, MTU: g.MTU, Ins: make([]int, len(p.Ins)), Reproducible: p.Reproducible}.Blocks()
 }
 
 // SwitchIndex finds a switch by name.

@@ -230,6 +230,8 @@ func TestWrong(t *testing.T) {
 		{"op on floats", "", "slots: 64", "slots: 64, op: xor, dtype: float32", `ts: 64, op: |xor, dtype`, "switches[0].pipes[0].op: xor of float32 is not defined: bitwise operators are for integers"},
 		{"unknown op", "", "slots: 64", "slots: 64, op: avg", `ts: 64, op: |avg, psn0:`, `switches[0].pipes[0].op: got "avg", want one of "sum", "min", "max", "and", "or", "xor"`},
 		{"blocks beyond the pool", "", "slots: 64", "slots: 64, base_block: 400", `base_block: |400, psn0:`, "switches[0].pipes[0].base_block: pipe p takes blocks 400..655"},
+		{"message of mode 1", "", "version: 1", "version: 1\nmode: 1\nhost: {message_packets: 65}", `slots: |64`, "switches[0].pipes[0].slots: got 64, want at least 65 in mode 1"},
+		{"ack_every of mode 1", "", "version: 1", "version: 1\nmode: 1\ntimers: {ack_every: 17}", `{ack_every: |17}`, "timers.ack_every: got 17, want at most 16"},
 		{"ack_every", "", "version: 1", "version: 1\ntimers: {ack_every: 17}", `{ack_every: |17}`, "timers.ack_every: got 17, want at most 16: a quarter of the 64 slots of pipe p of switch s"},
 		{"rnr_code", "", "version: 1", "version: 1\ntimers: {rnr_code: 32}", ` {rnr_code: |32}`, "timers.rnr_code: got 32, want 0..31 (timer code of RNR NAKs sent"},
 		{"loss", "", "version: 1", "version: 1\nlink: {loss: 1.5}", `ink: {loss: |1.5}`, "link.loss: got 1.5, want 0..1"},

@@ -259,11 +259,6 @@ func (s *Set) checkSwitch(name string) error {
 	if len(cfg.Pipes) > sw.PipeEntries {
 		return fmt.Errorf("switch %s: got %d pipes in all groups, want at most pipe_entries, %d", name, len(cfg.Pipes), sw.PipeEntries)
 	}
-	for _, p := range cfg.Pipes {
-		if p.Mode == 1 {
-			return nil // as in a group's own check
-		}
-	}
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("switch %s: %s", name, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}

@@ -12,7 +12,7 @@ const Version = 1
 
 // SpecHash tells whether two ends of a link were generated from the same spec. It covers names, values and
 // order, not the documentation.
-const SpecHash uint32 = 0x5007f9e3
+const SpecHash uint32 = 0x46a4c9ce
 
 // RoCEUDPPort: UDP destination port that alone makes a frame RoCEv2 (IBTA A17).
 const RoCEUDPPort = 0x12b7
@@ -181,11 +181,11 @@ const (
 	VerdictPipeError      Verdict = 27 // pipe is in error
 	VerdictNoSlots        Verdict = 28 // pipe is binding
 	VerdictBehind         Verdict = 29 // psn < psnStart: acknowledged downstream already
-	VerdictBeyond         Verdict = 30 // psn >= psnStart + N
-	VerdictDuplicate      Verdict = 31 // this in has contributed to the slot already
+	VerdictBeyond         Verdict = 30 // psn >= psnStart + N; Mode-I: beyond a gap, or the buffer holds a message already
+	VerdictDuplicate      Verdict = 31 // this in has contributed to the slot already; Mode-I: psn < ePSN
 	VerdictStale          Verdict = 32 // Mode-II: psn outside C - N/2 .. C + N/2 - 1 (protocol.md 5)
 	VerdictNoWindow       Verdict = 33 // would start a slot outside the window that the control signal opened (protocol.md 10)
-	VerdictMismatch       Verdict = 34 // opcode, length, ImmDt, RETH offset or DMA length differs from the slot's, or a control signal from the first one
+	VerdictMismatch       Verdict = 34 // opcode, length, ImmDt, RETH offset or DMA length differs from the slot's, or a control signal from the first one; Mode-I: of a message, or it is no message
 	VerdictAckStale       Verdict = 35 // acknowledges nothing outstanding
 	VerdictEpError        Verdict = 36 // out-endpoint is in error
 	VerdictBypassFull     Verdict = 37 // bypass port had no room for the whole frame
@@ -270,11 +270,11 @@ var infoVerdict = [...]VerdictInfo{
 	{Class: ClassDrop, Stage: StageEngine, Doc: "pipe is in error"},
 	{Class: ClassDrop, Stage: StageEngine, Doc: "pipe is binding"},
 	{Class: ClassDrop, Stage: StageEngine, Doc: "psn < psnStart: acknowledged downstream already"},
-	{Class: ClassDrop, Stage: StageEngine, Doc: "psn >= psnStart + N"},
-	{Class: ClassDrop, Stage: StageEngine, Doc: "this in has contributed to the slot already"},
+	{Class: ClassDrop, Stage: StageEngine, Doc: "psn >= psnStart + N; Mode-I: beyond a gap, or the buffer holds a message already"},
+	{Class: ClassDrop, Stage: StageEngine, Doc: "this in has contributed to the slot already; Mode-I: psn < ePSN"},
 	{Class: ClassDrop, Stage: StageEngine, Doc: "Mode-II: psn outside C - N/2 .. C + N/2 - 1 (protocol.md 5)"},
 	{Class: ClassDrop, Stage: StageEngine, Doc: "would start a slot outside the window that the control signal opened (protocol.md 10)"},
-	{Class: ClassDrop, Stage: StageEngine, Doc: "opcode, length, ImmDt, RETH offset or DMA length differs from the slot's, or a control signal from the first one"},
+	{Class: ClassDrop, Stage: StageEngine, Doc: "opcode, length, ImmDt, RETH offset or DMA length differs from the slot's, or a control signal from the first one; Mode-I: of a message, or it is no message"},
 	{Class: ClassDrop, Stage: StageEngine, Doc: "acknowledges nothing outstanding"},
 	{Class: ClassDrop, Stage: StageEngine, Doc: "out-endpoint is in error"},
 	{Class: ClassDrop, Stage: StageEngine, Doc: "bypass port had no room for the whole frame"},
@@ -348,6 +348,7 @@ const (
 	CauseBindStep   Cause = 15 // one slot's valid bit cleared while binding
 	CauseBindDone   Cause = 16 // binding finished, the pipe takes data
 	CauseTableWrite Cause = 17 // entry written; endpoint (groups rx, tx) or pipe (group pipe): its state reset to psn0; out_list, in_list (no group): table in slot, entry in psn, what was written in endpoint; pipe_ctl (group pipe): table in slot, quiesced in psn
+	CauseAggregate  Cause = 18 // Mode-I: the message of an in was added into the aggregation buffer; psn is its first, tag its packets
 )
 
 var namesCause = [...]string{
@@ -369,6 +370,7 @@ var namesCause = [...]string{
 	"bind_step",
 	"bind_done",
 	"table_write",
+	"aggregate",
 }
 
 // String is the name in inc.yaml, or the number of a value that has none.
@@ -411,11 +413,12 @@ type AckKind uint32
 
 // Kinds of a pending ACK.
 const (
-	AckKindNone  AckKind = 0 // nothing to send
-	AckKindAck   AckKind = 1 // ACK(ePSN-1), syndrome 0x1f
-	AckKindNak   AckKind = 2 // NAK PSN sequence error(ePSN), syndrome 0x60
-	AckKindRNR   AckKind = 3 // RNR NAK(ePSN), syndrome 0x20 | rnr_code
-	AckKindFatal AckKind = 4 // NAK remote operational error(ePSN), syndrome 0x63
+	AckKindNone    AckKind = 0 // nothing to send
+	AckKindAck     AckKind = 1 // ACK(ePSN-1), syndrome 0x1f
+	AckKindNak     AckKind = 2 // NAK PSN sequence error(ePSN), syndrome 0x60
+	AckKindRNR     AckKind = 3 // RNR NAK(ePSN), syndrome 0x20 | rnr_code
+	AckKindFatal   AckKind = 4 // NAK remote operational error(ePSN), syndrome 0x63
+	AckKindInvalid AckKind = 5 // Mode-I: NAK invalid request(ePSN), syndrome 0x61
 )
 
 var namesAckKind = [...]string{
@@ -424,6 +427,7 @@ var namesAckKind = [...]string{
 	"nak",
 	"rnr",
 	"fatal",
+	"invalid",
 }
 
 // String is the name in inc.yaml, or the number of a value that has none.
@@ -733,6 +737,8 @@ const (
 	ErrorKindControlCount       ErrorKind = 14 // got the low 32 bits of the control signal's byte count, wanted those of the first one
 	ErrorKindControlSequence    ErrorKind = 15 // got the low 32 bits of the control signal's sequence number, wanted those of the first one
 	ErrorKindControlUnsupported ErrorKind = 16 // the control signal asks for what this build or pipe cannot do: got type << 12 | op << 8 | dtype << 4 | flags, wanted a supported one (0)
+	ErrorKindMessageOpcode      ErrorKind = 17 // Mode-I: the opcode does not go on with the message, or begins none: got it, wanted that of the packet before it (0 between messages)
+	ErrorKindMessageSize        ErrorKind = 18 // Mode-I: got the bytes of the message so far, wanted at most those of a buffer; or of a WRITE at its end, wanted its RETH DMA length
 )
 
 var namesErrorKind = [...]string{
@@ -753,6 +759,8 @@ var namesErrorKind = [...]string{
 	"control_count",
 	"control_sequence",
 	"control_unsupported",
+	"message_opcode",
+	"message_size",
 }
 
 // String is the name in inc.yaml, or the number of a value that has none.

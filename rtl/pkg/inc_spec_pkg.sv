@@ -7,7 +7,7 @@
 package inc_spec_pkg;
 
   localparam int          SPEC_VERSION = 1;
-  localparam logic [31:0] SPEC_HASH = 32'h5007f9e3;  // of names, values, order; not of docs
+  localparam logic [31:0] SPEC_HASH = 32'h46a4c9ce;  // of names, values, order; not of docs
 
   // UDP destination port that alone makes a frame RoCEv2 (IBTA A17)
   localparam logic [15:0] ROCE_UDP_PORT = 16'd4791;
@@ -226,6 +226,7 @@ package inc_spec_pkg;
   localparam logic [7:0] CAUSE_BIND_STEP = 8'd15;
   localparam logic [7:0] CAUSE_BIND_DONE = 8'd16;
   localparam logic [7:0] CAUSE_TABLE_WRITE = 8'd17;
+  localparam logic [7:0] CAUSE_AGGREGATE = 8'd18;
 
   // Pending-ACK record of an in-endpoint.
   localparam logic [2:0] ACK_KIND_NONE = 3'd0;
@@ -233,6 +234,7 @@ package inc_spec_pkg;
   localparam logic [2:0] ACK_KIND_NAK = 3'd2;
   localparam logic [2:0] ACK_KIND_RNR = 3'd3;
   localparam logic [2:0] ACK_KIND_FATAL = 3'd4;
+  localparam logic [2:0] ACK_KIND_INVALID = 3'd5;
 
   // What becomes of an ACK at an out of a Mode-II pipe.
   localparam logic [1:0] ACK_RULE_REFLECT = 2'd0;
@@ -294,6 +296,8 @@ package inc_spec_pkg;
   localparam logic [7:0] ERROR_KIND_CONTROL_COUNT = 8'd14;
   localparam logic [7:0] ERROR_KIND_CONTROL_SEQUENCE = 8'd15;
   localparam logic [7:0] ERROR_KIND_CONTROL_UNSUPPORTED = 8'd16;
+  localparam logic [7:0] ERROR_KIND_MESSAGE_OPCODE = 8'd17;
+  localparam logic [7:0] ERROR_KIND_MESSAGE_SIZE = 8'd18;
 
   localparam logic [3:0] DTYPE_INT32 = 4'd0;
   localparam logic [3:0] DTYPE_UINT32 = 4'd1;
