@@ -24,8 +24,9 @@ type Rendezvous interface {
 	// all of them. An error that wraps ErrRefused, the same at every rank, says that the network does not carry it:
 	// then the hosts do it among themselves.
 	Subgroup(ctx context.Context, step tree.Step, qpn uint32) (*Subgroup, error)
-	// Quiesced tells that every send of the rank in a subgroup has completed and that it sends no more (protocol.md 9).
-	Quiesced(ctx context.Context, s *Subgroup) error
+	// Quiesced tells that every send of the rank in a subgroup has completed and that it sends no more (protocol.md 9);
+	// last is the last psn it used, p0-1 if none: from there a subgroup made again moves on (protocol.md 2).
+	Quiesced(ctx context.Context, s *Subgroup, last psn.PSN) error
 	// Watch returns when the network says that the group has failed, with an error that says which rank and why, or
 	// when ctx ends, with its error.
 	Watch(ctx context.Context) error

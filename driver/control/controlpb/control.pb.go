@@ -544,8 +544,11 @@ type JoinReply struct {
 	Reproducible   bool                   `protobuf:"varint,9,opt,name=reproducible,proto3" json:"reproducible,omitempty"`
 	LeaseMs        uint32                 `protobuf:"varint,10,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
 	NoTree         *Failure               `protobuf:"bytes,11,opt,name=no_tree,json=noTree,proto3" json:"no_tree,omitempty"` // the job has no tree, and every CreateSubgroup will say so: the ring can be used
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Of the ranks' queue pairs: code of the ACK timeout, and the behaviour of the NIC (group.yaml: host).
+	TimeoutCode   uint32 `protobuf:"varint,12,opt,name=timeout_code,json=timeoutCode,proto3" json:"timeout_code,omitempty"`
+	Preset        string `protobuf:"bytes,13,opt,name=preset,proto3" json:"preset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JoinReply) Reset() {
@@ -653,6 +656,20 @@ func (x *JoinReply) GetNoTree() *Failure {
 		return x.NoTree
 	}
 	return nil
+}
+
+func (x *JoinReply) GetTimeoutCode() uint32 {
+	if x != nil {
+		return x.TimeoutCode
+	}
+	return 0
+}
+
+func (x *JoinReply) GetPreset() string {
+	if x != nil {
+		return x.Preset
+	}
+	return ""
 }
 
 type CreateSubgroupRequest struct {
@@ -1201,9 +1218,8 @@ func (x *WatchErrorsRequest) GetSession() string {
 
 type GroupError struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Failure       *Failure               `protobuf:"bytes,1,opt,name=failure,proto3" json:"failure,omitempty"`
-	Subgroup      string                 `protobuf:"bytes,2,opt,name=subgroup,proto3" json:"subgroup,omitempty"` // id; empty: the whole job
-	Fatal         bool                   `protobuf:"varint,3,opt,name=fatal,proto3" json:"fatal,omitempty"`      // the job has ended
+	Failure       *Failure               `protobuf:"bytes,1,opt,name=failure,proto3" json:"failure,omitempty"`   // why the job has ended
+	Subgroup      string                 `protobuf:"bytes,2,opt,name=subgroup,proto3" json:"subgroup,omitempty"` // id of the one in which it was seen; empty: none in particular
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1250,13 +1266,6 @@ func (x *GroupError) GetSubgroup() string {
 		return x.Subgroup
 	}
 	return ""
-}
-
-func (x *GroupError) GetFatal() bool {
-	if x != nil {
-		return x.Fatal
-	}
-	return false
 }
 
 type StatusRequest struct {
@@ -1488,7 +1497,7 @@ type JobStatus struct {
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
 	State         string                 `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"` // gathering, running, removing, ended
-	Error         string                 `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"` // why it ended
+	Error         string                 `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"` // why it ended, or has no tree
 	Ranks         uint32                 `protobuf:"varint,5,opt,name=ranks,proto3" json:"ranks,omitempty"`
 	Members       []*MemberStatus        `protobuf:"bytes,6,rep,name=members,proto3" json:"members,omitempty"`
 	Subgroups     []*SubgroupStatus      `protobuf:"bytes,7,rep,name=subgroups,proto3" json:"subgroups,omitempty"`
@@ -2561,7 +2570,7 @@ const file_driver_control_controlpb_control_proto_rawDesc = "" +
 	"\x03mac\x18\x02 \x01(\tR\x03mac\x12\x0e\n" +
 	"\x02ip\x18\x03 \x01(\tR\x02ip\x12\x19\n" +
 	"\blink_mtu\x18\x04 \x01(\rR\alinkMtu\x12)\n" +
-	"\x04ring\x18\x05 \x01(\v2\x15.epic.control.v1.RingR\x04ring\"\xdc\x02\n" +
+	"\x04ring\x18\x05 \x01(\v2\x15.epic.control.v1.RingR\x04ring\"\x97\x03\n" +
 	"\tJoinReply\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x121\n" +
 	"\amembers\x18\x02 \x03(\v2\x17.epic.control.v1.MemberR\amembers\x12\x12\n" +
@@ -2574,7 +2583,9 @@ const file_driver_control_controlpb_control_proto_rawDesc = "" +
 	"\freproducible\x18\t \x01(\bR\freproducible\x12\x19\n" +
 	"\blease_ms\x18\n" +
 	" \x01(\rR\aleaseMs\x121\n" +
-	"\ano_tree\x18\v \x01(\v2\x18.epic.control.v1.FailureR\x06noTree\"\xac\x01\n" +
+	"\ano_tree\x18\v \x01(\v2\x18.epic.control.v1.FailureR\x06noTree\x12!\n" +
+	"\ftimeout_code\x18\f \x01(\rR\vtimeoutCode\x12\x16\n" +
+	"\x06preset\x18\r \x01(\tR\x06preset\"\xac\x01\n" +
 	"\x15CreateSubgroupRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\rR\bsequence\x12\x1e\n" +
@@ -2611,12 +2622,11 @@ const file_driver_control_controlpb_control_proto_rawDesc = "" +
 	"RenewReply\x12\x19\n" +
 	"\blease_ms\x18\x01 \x01(\rR\aleaseMs\".\n" +
 	"\x12WatchErrorsRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\"r\n" +
+	"\asession\x18\x01 \x01(\tR\asession\"\\\n" +
 	"\n" +
 	"GroupError\x122\n" +
 	"\afailure\x18\x01 \x01(\v2\x18.epic.control.v1.FailureR\afailure\x12\x1a\n" +
-	"\bsubgroup\x18\x02 \x01(\tR\bsubgroup\x12\x14\n" +
-	"\x05fatal\x18\x03 \x01(\bR\x05fatal\"!\n" +
+	"\bsubgroup\x18\x02 \x01(\tR\bsubgroup\"!\n" +
 	"\rStatusRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\"x\n" +
 	"\vStatusReply\x129\n" +

@@ -53,7 +53,7 @@ type ControlClient interface {
 	Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*RenewReply, error)
 	// Status shows switches, jobs and subgroups.
 	Status(ctx context.Context, in *StatusRequest, opts ...grpc.CallOption) (*StatusReply, error)
-	// WatchErrors tells what is wrong with the job of a session, what has been already first. It ends with the job.
+	// WatchErrors tells why the job of a session ended, once it has, and then ends itself.
 	WatchErrors(ctx context.Context, in *WatchErrorsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GroupError], error)
 }
 
@@ -167,7 +167,7 @@ type ControlServer interface {
 	Renew(context.Context, *RenewRequest) (*RenewReply, error)
 	// Status shows switches, jobs and subgroups.
 	Status(context.Context, *StatusRequest) (*StatusReply, error)
-	// WatchErrors tells what is wrong with the job of a session, what has been already first. It ends with the job.
+	// WatchErrors tells why the job of a session ended, once it has, and then ends itself.
 	WatchErrors(*WatchErrorsRequest, grpc.ServerStreamingServer[GroupError]) error
 	mustEmbedUnimplementedControlServer()
 }

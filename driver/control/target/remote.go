@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"google.golang.org/grpc"
@@ -18,8 +19,17 @@ import (
 	"github.com/epic-inc/epic/golden/spec"
 )
 
-// Serve offers a switch to a control plane in another process.
-func Serve(s grpc.ServiceRegistrar, sw Switch) { controlpb.RegisterSwitchServer(s, &server{sw: sw}) }
+// Serve offers a switch to a control plane in another process, until ctx is done. It closes the listener.
+func Serve(ctx context.Context, at net.Listener, sw Switch) error {
+	s := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: silence / 2, PermitWithoutStream: true}))
+	controlpb.RegisterSwitchServer(s, &server{sw: sw})
+	stop := context.AfterFunc(ctx, s.Stop)
+	defer stop()
+	if err := s.Serve(at); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("serve switch at %v: %w", at.Addr(), err)
+	}
+	return ctx.Err()
+}
 
 type server struct {
 	controlpb.UnimplementedSwitchServer
