@@ -119,7 +119,8 @@ module inc_engine #(
     .m_axis_bypass_tvalid(m_axis_bypass_tvalid), .m_axis_bypass_tready(m_axis_bypass_tready),
     .m_axis_bypass_tlast(m_axis_bypass_tlast), .m_axis_bypass_tid(m_axis_bypass_tid));
 
-  wire             txh_valid, txh_ready, txp_valid, txp_ready, txp_last, end_ready;
+  wire             txh_valid, txh_ready, txp_valid, txp_ready, txp_last;
+  wire             end_valid, end_ready, end_poison;
   wire [DATA_W-1:0] txp_data;
   inc_pkg::txhdr_t txh;
   wire             tbl_valid, tbl_ready, tbl_write, tbl_rsp_valid;
@@ -142,12 +143,14 @@ module inc_engine #(
              .CUT_THROUGH(CUT_THROUGH)) u_core (
     .clk(clk), .rst(rst), .cfg_tick_clocks(tick_clocks),
     .s_hdr_valid(hdr_valid), .s_hdr_ready(hdr_ready), .s_hdr(hdr),
+    .s_early_qpn(early_qpn),
     .s_pay_valid(pay_valid), .s_pay_ready(pay_ready), .s_pay_data(pay_data), .s_pay_last(pay_last),
     .s_eof_valid(eof_valid), .s_eof_ready(eof_ready), .s_eof_verdict(eof_verdict),
     .byp_head_valid(head_valid), .byp_head_fits(head_fits),
     .byp_dec_valid(dec_valid), .byp_dec_bypass(dec_bypass),
     .m_hdr_valid(txh_valid), .m_hdr_ready(txh_ready), .m_hdr(txh),
     .m_pay_valid(txp_valid), .m_pay_ready(txp_ready), .m_pay_data(txp_data), .m_pay_last(txp_last),
+    .m_end_valid(end_valid), .m_end_ready(end_ready), .m_end_poison(end_poison),
     .tbl_valid(tbl_valid), .tbl_ready(tbl_ready), .tbl_write(tbl_write), .tbl_id(tbl_id),
     .tbl_index(tbl_index), .tbl_wdata(tbl_wdata),
     .tbl_rsp_valid(tbl_rsp_valid), .tbl_rsp_error(tbl_rsp_error), .tbl_rsp_rdata(tbl_rsp_rdata),
@@ -161,7 +164,7 @@ module inc_engine #(
     .clk(clk), .rst(rst),
     .s_hdr_valid(txh_valid), .s_hdr_ready(txh_ready), .s_hdr(txh),
     .s_pay_valid(txp_valid), .s_pay_ready(txp_ready), .s_pay_data(txp_data), .s_pay_last(txp_last),
-    .s_end_valid(1'b0), .s_end_ready(end_ready), .s_end_poison(1'b0), // no frame is late yet
+    .s_end_valid(end_valid), .s_end_ready(end_ready), .s_end_poison(end_poison),
     .m_axis_tx_tdata(m_axis_tx_tdata), .m_axis_tx_tkeep(m_axis_tx_tkeep),
     .m_axis_tx_tvalid(m_axis_tx_tvalid), .m_axis_tx_tready(m_axis_tx_tready),
     .m_axis_tx_tlast(m_axis_tx_tlast), .m_axis_tx_tuser(m_axis_tx_tuser),
@@ -220,7 +223,7 @@ module inc_engine #(
       $error("MTU: want a power of two in 256..4096");
   end
 
-  wire unused_ok = &{1'b0, end_ready, early_valid, early_qpn,
+  wire unused_ok = &{1'b0, early_valid,
                      s_axil_awaddr[15:12], s_axil_araddr[15:12]};
 
 endmodule

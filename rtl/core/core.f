@@ -6,6 +6,7 @@ inc_alu_int.sv
 inc_check_duplicate.sv
 inc_control.sv
 inc_core.sv
+inc_cut_through.sv
 inc_fold.sv
 inc_forward.sv
 inc_fp_add.sv

@@ -4,7 +4,7 @@
 //                memory, s_bank the visible copy (read; the other is written); s_start: first
 //                contribution, write instead of reduce (never 0 + x); s_compare: a further one
 //                leaves what the slot holds, and m_sum_diff names the 32-bit words that differ.
-//                s_last comes out with the beat. m_sum_*: every beat as it is written, in order:
+//                s_last and s_id come out with the beat. m_sum_*: every beat as it is written, in order:
 //                data, place, the bank written, last, diff.
 // Latency:       L is inc_alu's: 1, 2 or 6 clocks by type and operator. m_sum_* is valid L + 1
 //                clocks after the beat, and is written in this clock; a read that is issued L + 2
@@ -18,7 +18,7 @@
 //                float_busy low a beat may come 1 clock later, whatever it is, unless a beat comes
 //                in this clock.
 // Reset:         the stages empty.
-// Parameters:    DATA_W 64..4096, FLOAT 0 or 1; DEPTH beats a bank. Above 2048 bits a beat is more
+// Parameters:    DATA_W 64..4096, FLOAT 0 or 1; ID_W bits that go with a beat; DEPTH beats a bank. Above 2048 bits a beat is more
 //                than a block of 256 bytes: a slot takes at least one beat, and its address is
 //                that of the block, divided by the blocks of a beat.
 // Source:        protocol.md 4, 11; microarchitecture.md "Commit order".
@@ -28,6 +28,7 @@ module inc_aggregate_data #(
   parameter int DATA_W = 512,
   parameter int DEPTH  = 2048,
   parameter int FLOAT  = 0,
+  parameter int ID_W   = 4,
   parameter int ADDR_W = $clog2(DEPTH)
 ) (
   input  wire                 clk,
@@ -41,6 +42,7 @@ module inc_aggregate_data #(
   input  wire [ADDR_W-1:0]    s_addr,
   input  wire [DATA_W-1:0]    s_data,
   input  wire                 s_last,
+  input  wire [ID_W-1:0]      s_id,
   output wire                 float_busy,
 
   output wire                 m_sum_valid,
@@ -48,6 +50,7 @@ module inc_aggregate_data #(
   output wire [ADDR_W-1:0]    m_sum_addr,
   output wire [DATA_W-1:0]    m_sum_data,
   output wire                 m_sum_last,
+  output wire [ID_W-1:0]      m_sum_id,
   output wire [DATA_W/32-1:0] m_sum_diff,
 
   input  wire                 tx_valid,
@@ -61,6 +64,7 @@ module inc_aggregate_data #(
   logic              a_valid_q, a_start_q, a_compare_q, a_bank_q, a_last_q;
   logic [3:0]        a_dtype_q, a_op_q;
   logic [ADDR_W-1:0] a_addr_q;
+  logic [ID_W-1:0]   a_id_q;
   logic [DATA_W-1:0] a_data_q;
   wire  [DATA_W-1:0] old;
   wire               alu_busy;
@@ -74,12 +78,12 @@ module inc_aggregate_data #(
     .tx_valid(tx_valid), .tx_ready(tx_ready), .tx_bank(tx_bank), .tx_addr(tx_addr),
     .tx_rd_valid(tx_rd_valid), .tx_rd_data(tx_rd_data));
 
-  inc_alu #(.DATA_W(DATA_W), .FLOAT(FLOAT), .TAG_W(ADDR_W + 2)) u_alu (
+  inc_alu #(.DATA_W(DATA_W), .FLOAT(FLOAT), .TAG_W(ID_W + ADDR_W + 2)) u_alu (
     .clk(clk), .rst(rst),
     .s_valid(a_valid_q), .s_dtype(a_dtype_q), .s_op(a_op_q), .s_start(a_start_q),
-    .s_compare(a_compare_q), .s_tag({a_last_q, !a_bank_q, a_addr_q}), .s_a(old), .s_x(a_data_q),
+    .s_compare(a_compare_q), .s_tag({a_id_q, a_last_q, !a_bank_q, a_addr_q}), .s_a(old), .s_x(a_data_q),
     .float_busy(alu_busy),
-    .m_valid(m_sum_valid), .m_tag({m_sum_last, m_sum_bank, m_sum_addr}), .m_data(m_sum_data),
+    .m_valid(m_sum_valid), .m_tag({m_sum_id, m_sum_last, m_sum_bank, m_sum_addr}), .m_data(m_sum_data),
     .m_diff(m_sum_diff));
 
   always_ff @(posedge clk) begin
@@ -92,6 +96,7 @@ module inc_aggregate_data #(
     a_addr_q    <= s_addr;
     a_data_q    <= s_data;
     a_last_q    <= s_last;
+    a_id_q      <= s_id;
     if (rst) a_valid_q <= 1'b0;
   end
 

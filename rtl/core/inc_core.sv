@@ -34,6 +34,7 @@ module inc_core #(
   input  wire                   s_hdr_valid,
   output wire                   s_hdr_ready,
   input  inc_pkg::hdr_t    s_hdr,
+  input  wire [23:0]            s_early_qpn,     // see inc_lookup_table
   input  wire                   s_pay_valid,
   output wire                   s_pay_ready,
   input  wire [DATA_W-1:0]      s_pay_data,
@@ -54,6 +55,9 @@ module inc_core #(
   input  wire                   m_pay_ready,
   output wire [DATA_W-1:0]      m_pay_data,
   output wire                   m_pay_last,
+  output wire                   m_end_valid,     // see inc_deparse
+  input  wire                   m_end_ready,
+  output wire                   m_end_poison,
 
   input  wire                   tbl_valid,
   output wire                   tbl_ready,
@@ -191,11 +195,15 @@ module inc_core #(
     .cfg_ep_wr(t_fire && t_is_ep), .cfg_ep_index(t_index_q[EP_W-1:0]), .cfg_ep_data(t_ep),
     .cfg_pipe_wr(t_fire && t_is_pipe), .cfg_pipe_index(t_index_q[PIPE_W-1:0]),
     .cfg_pipe_data(t_pipe),
+    .cfg_out_wr(t_fire && t_is_out), .cfg_out_index(t_index_q[EP_W-1:0]),
+    .cfg_out_data(t_out.endpoint),
     .hold(tbl_hold), .idle(lk_idle), .ready_o(tables_ready),
     .s_hdr_valid(s_hdr_valid), .s_hdr_ready(s_hdr_ready), .s_hdr(s_hdr),
+    .s_early_qpn(s_early_qpn[EP_W-1:0]),
     .m_lk_valid(lk_valid), .m_lk_ready(lk_ready), .m_lk(lk),
-    .tx_rd_en(ep_rd_en || t_rd),
-    .tx_rd_index(t_done ? t_index_q[EP_W-1:0] : ep_rd_index), .tx_rd_data(ep_rd),
+    .tx_rd_en(ep_rd_en || t_rd || cut_look),
+    .tx_rd_index(t_done ? t_index_q[EP_W-1:0] : ep_rd_en ? ep_rd_index : lk.lead[EP_W-1:0]),
+    .tx_rd_data(ep_rd),
     .op_pipe_index(op_cfg_pipe), .op_pipe_cfg(op_cfg),
     .tx_pipe_index(tx_cfg_pipe), .tx_pipe_cfg(tx_cfg),
     .send_pipe_index(send_cfg_pipe), .send_pipe_cfg(send_cfg),
@@ -205,6 +213,7 @@ module inc_core #(
   wire                  agg_valid, agg_start, agg_bank, agg_last, agg_float_busy;
   wire [3:0]            agg_dtype, agg_op;
   wire [ADDR_W-1:0]     agg_addr;
+  wire [3:0]            agg_id;
   wire [DATA_W-1:0]     agg_data;
   wire                  fold_valid, fold_bank, tx_ready, tx_rd_valid;
   wire [DATA_W-1:0]     tx_rd_data;
@@ -247,7 +256,8 @@ module inc_core #(
   logic [inc_spec_pkg::EVENT_COUNT-1:0] event_fw;
   always_comb begin
     event_fw = '0;
-    event_fw[inc_spec_pkg::EVENT_TX_FORWARD] = stat_forward;
+    event_fw[inc_spec_pkg::EVENT_TX_FORWARD]  = stat_forward;
+    event_fw[inc_spec_pkg::EVENT_TX_POISONED] = cut_poisoned;
   end
   wire         frx_valid, ftx_valid;
   wire [7:0]   frx_kind, ftx_kind, frx_pipe;
@@ -293,6 +303,22 @@ module inc_core #(
 
   assign stat_event = event_rx | event_tx | event_fw | event_ack2;
 
+  // A result that leaves while its last contribution arrives. The first out of the pipe of every data
+  // frame is looked up beside its slot, if nothing else is.
+  wire                 cut_look = CUT_THROUGH != 0 && lk_valid && lk.is_data;
+  wire                 cut_decide, cut_result, cut_leaves, cut_mode2, cut_pays, cut_end, cut_good;
+  wire                 cut_ack_req, cut_release, cut_load, cut_go, cut_hold, cut_busy, cut_owed;
+  wire                 cut_ok, cut_upset, cut_send, cut_sent, cut_forwarded, cut_poisoned;
+  wire [EP_W-1:0]      cut_ep;
+  wire [PIPE_W-1:0]    cut_pipe, cut_release_pipe;
+  wire                 cut_jobs_idle;
+  wire [31:0]          cut_number;
+  inc_pkg::lookup_t    cut_frame;
+  inc_pkg::slot_meta_t cut_meta;
+  wire                 forwards_idle, translate_quiet, replicate_quiet;
+  wire                 ret_cut_valid;
+  inc_spec_pkg::record_t ret_cut_rec;
+
   // What inc_pipe hands on of Mode-II, to inc_forward.
   wire [BLK_W-1:0]  fwd_chk_block;
   inc_pkg::fwd_t    fwd;
@@ -309,7 +335,7 @@ module inc_core #(
     .byp_dec_valid(byp_dec_valid), .byp_dec_bypass(byp_dec_bypass),
     .agg_valid(agg_valid), .agg_start(agg_start), .agg_bank(agg_bank), .agg_addr(agg_addr),
     .agg_data(agg_data), .agg_dtype(agg_dtype), .agg_op(agg_op), .agg_last(agg_last),
-    .agg_float_busy(agg_float_busy),
+    .agg_id(agg_id), .agg_float_busy(agg_float_busy),
     .fold_valid(fold_valid), .fold_ready(tx_ready), .fold_bank(fold_bank), .fold_addr(fold_addr),
     .fold_data(tx_rd_data),
     .ack_soon(ack_soon), .ack_soon_ep(ack_soon_ep), .ack_valid(ack_valid),
@@ -325,6 +351,11 @@ module inc_core #(
     .fwd_room(fwd_room), .fwd_valid(fwd_valid), .fwd_slow(fwd_slow), .fwd(fwd),
     .fwd_chk_block(fwd_chk_block),
     .fwd_chk_busy(fwd_chk_busy), .fwd_drained(fwd_drained),
+    .cut_decide(cut_decide), .cut_result(cut_result), .cut_leaves(cut_leaves),
+    .cut_frame(cut_frame), .cut_mode2(cut_mode2), .cut_pays(cut_pays), .cut_meta(cut_meta),
+    .cut_ack_req(cut_ack_req), .cut_end(cut_end), .cut_good(cut_good), .cut_release(cut_release),
+    .cut_release_pipe(cut_release_pipe), .cut_jobs_idle(cut_jobs_idle),
+    .cut_busy(cut_busy), .cut_owed(cut_owed), .cut_pipe(cut_pipe),
     .job_valid(aj_valid), .job_ready(aj_ready), .job(aj), .job_number(job_number_q),
     .job_granted(job_granted), .job_done(job_done),
     .tx_slot_en(slot_rd_en), .tx_slot_ready(slot_rd_ready), .tx_slot_block(slot_rd_block),
@@ -355,12 +386,21 @@ module inc_core #(
     .ack_valid(ack_valid && !ack_mode2), .ack_ep(ack_ep), .ack_pipe(ack_pipe), .ack_psn(ack_psn),
     .ack_syndrome(ack_syndrome), .ack_frame(ack_frame), .ack_done(ack3_done),
     .ack_verdict(ack3_verdict),
+    .freeze(cut_hold), .cut_rd(cut_look), .cut_rd_ep(lk.lead[EP_W-1:0]),
+    .cut_psn(cut_frame.psn), .cut_ok(cut_ok), .upset(cut_upset), .cut_send(cut_send),
+    .cut_send_ep(cut_ep), .cut_send_pipe(cut_pipe), .cut_number(cut_number), .cut_sent(cut_sent),
     .job_room(sj_room), .job_valid(sj_valid), .job(sj), .job_number(job_number_q),
     .min_valid(min_valid), .min_pipe(min_pipe), .min_psn(min_psn),
     .err_valid(err_valid), .err_pipe(err_pipe),
     .fault_valid(ftx_valid), .fault_kind(ftx_kind), .fault_ep(ftx_ep), .fault_psn(ftx_psn),
     .fault_got(ftx_got), .fault_wanted(ftx_wanted), .stat_event(event_tx),
-    .ret_valid(ret_tx_valid), .ret_rec(ret_tx_rec));
+    .ret_valid(ret_out_valid), .ret_rec(ret_out_rec));
+
+  // Nothing of an out changes while a copy that has left is not entered.
+  wire                   ret_out_valid;
+  inc_spec_pkg::record_t ret_out_rec;
+  assign ret_tx_valid = ret_out_valid || ret_cut_valid;
+  assign ret_tx_rec   = ret_cut_valid ? ret_cut_rec : ret_out_rec;
 
   // ------------------------------------------------------------------ Mode-II: what leaves
   // ACKs at the outs of Mode-II pipes. inc_pipe decides nothing while one is here, so at most one
@@ -411,7 +451,8 @@ module inc_core #(
     .room(fwd_room), .cmd_valid(fwd_valid || ack_fwd_valid),
     .cmd(ack_fwd_valid ? ack_fwd : fwd), .cmd_slow(fwd_valid && fwd_slow),
     .chk_block(fwd_chk_block),
-    .block_busy(fwd_chk_busy), .drain(t_go), .drained(fwd_drained),
+    .block_busy(fwd_chk_busy), .idle(forwards_idle), .cut_number(cut_number),
+    .cut_done(cut_forwarded), .drain(t_go), .drained(fwd_drained),
     .job_valid(fj_valid), .job_ready(fj_ready), .job(fj), .job_number(job_number_q),
     .job_granted(job_granted), .job_done(job_done),
     .stat_forward(stat_forward), .ret_valid(ret_fw_valid), .ret_rec(ret_fw_rec));
@@ -427,9 +468,9 @@ module inc_core #(
   inc_pkg::txjob_t jf_in, j;
   logic            fj_first_q, owe_q;
   wire   few         = jf_count <= 4'd4;         // 3 results may be under way, and another job
-  assign sj_room     = few && !owe_q;
-  assign aj_ready    = few && !sj_valid && !(fj_valid && fj_first_q);
-  assign fj_ready    = few && !sj_valid && !(aj_valid && !fj_first_q);
+  assign sj_room     = few && !owe_q && !cut_hold;
+  assign aj_ready    = few && !sj_valid && !(fj_valid && fj_first_q) && !cut_hold;
+  assign fj_ready    = few && !sj_valid && !(aj_valid && !fj_first_q) && !cut_hold;
   wire   aj_go       = aj_valid && aj_ready;
   wire   fj_go       = fj_valid && fj_ready;
   assign job_granted = sj_valid || aj_go || fj_go;
@@ -441,7 +482,7 @@ module inc_core #(
     if (sj_valid && (aj_valid || fj_valid)) owe_q <= 1'b1;
     if (aj_go || fj_go) owe_q <= 1'b0;
     if (!aj_valid && !fj_valid) owe_q <= 1'b0;
-    if (job_granted) job_number_q <= job_number_q + 32'd1;
+    if (job_granted || cut_go) job_number_q <= job_number_q + 32'd1;
     if (rst) begin
       fj_first_q   <= 1'b0;
       owe_q        <= 1'b0;
@@ -450,6 +491,8 @@ module inc_core #(
 `ifdef INC_ASSERT
     if (!rst) assert (!(aj_go && fj_go) && !(job_granted && !jf_ready));
     if (!rst) assert (!(fwd_valid && ack_fwd_valid));
+    if (!rst) assert (!(job_granted && cut_go));
+    if (!rst) assert (!(ret_out_valid && ret_cut_valid));
 `endif
   end
 
@@ -463,6 +506,8 @@ module inc_core #(
   inc_translate_header #(.DATA_W(DATA_W), .ENDPOINTS(ENDPOINTS), .BLOCKS(BLOCKS)) u_translate (
     .clk(clk), .rst(rst),
     .s_job_valid(jf_valid), .s_job_ready(j_ready), .s_job(j),
+    .cut_load(cut_load), .cut_go(cut_go), .cut_psn(cut_frame.psn), .cut_ack_req(cut_ack_req),
+    .cut_meta(cut_meta), .quiet(translate_quiet),
     .ep_rd_en(ep_rd_en), .ep_rd_index(ep_rd_index), .ep(ep_rd),
     .slot_rd_en(slot_rd_en), .slot_rd_ready(slot_rd_ready),
     .slot_rd_block(slot_rd_block), .slot_meta(slot_meta),
@@ -479,29 +524,82 @@ module inc_core #(
   wire [ADDR_W-1:0] tx_addr  = fold_valid ? fold_addr : rep_addr;
   logic             fold_read_q;
   always_ff @(posedge clk) fold_read_q <= fold_valid;
+  wire                 rep_pay_valid, rep_pay_ready, rep_pay_last;
+  wire [DATA_W-1:0]    rep_pay_data;
   inc_replicate_data #(.DATA_W(DATA_W), .ADDR_W(ADDR_W)) u_replicate (
     .clk(clk), .rst(rst),
     .s_rd_valid(rd_valid), .s_rd_ready(rd_ready), .s_rd_bank(rd_bank), .s_rd_addr(rd_addr),
-    .s_rd_beats(rd_beats), .done(job_done),
+    .s_rd_beats(rd_beats), .done(job_done), .quiet(replicate_quiet),
     .tx_valid(rep_valid), .tx_ready(tx_ready && !fold_valid), .tx_bank(rep_bank),
     .tx_addr(rep_addr), .tx_rd_valid(tx_rd_valid && !fold_read_q), .tx_rd_data(tx_rd_data),
-    .m_pay_valid(m_pay_valid), .m_pay_ready(m_pay_ready), .m_pay_data(m_pay_data),
-    .m_pay_last(m_pay_last));
+    .m_pay_valid(rep_pay_valid), .m_pay_ready(rep_pay_ready), .m_pay_data(rep_pay_data),
+    .m_pay_last(rep_pay_last));
 
-  // For a path that cuts through: the sums as they are written.
   wire                 sum_valid, sum_bank, sum_last;
   wire [ADDR_W-1:0]    sum_addr;
   wire [DATA_W-1:0]    sum_data;
   wire [DATA_W/32-1:0] sum_diff;
+  wire [3:0]           sum_id;
   inc_aggregate_data #(.DATA_W(DATA_W), .DEPTH(BEATS), .FLOAT(FLOAT)) u_aggregate (
     .clk(clk), .rst(rst),
     .s_valid(agg_valid), .s_dtype(agg_dtype), .s_op(agg_op), .s_start(agg_start),
     .s_compare(1'b0), .s_bank(agg_bank), .s_addr(agg_addr), .s_data(agg_data), .s_last(agg_last),
+    .s_id(agg_id),
     .float_busy(agg_float_busy),
     .m_sum_valid(sum_valid), .m_sum_bank(sum_bank), .m_sum_addr(sum_addr),
-    .m_sum_data(sum_data), .m_sum_last(sum_last), .m_sum_diff(sum_diff),
+    .m_sum_data(sum_data), .m_sum_last(sum_last), .m_sum_id(sum_id), .m_sum_diff(sum_diff),
     .tx_valid(tx_valid), .tx_ready(tx_ready), .tx_bank(tx_bank), .tx_addr(tx_addr),
     .tx_rd_valid(tx_rd_valid), .tx_rd_data(tx_rd_data));
+
+  generate
+    if (CUT_THROUGH != 0) begin : gen_cut_through
+      inc_cut_through #(.DATA_W(DATA_W), .EP_W(EP_W), .PIPE_W(PIPE_W), .ID_W(4)) u_cut_through (
+        .clk(clk), .rst(rst),
+        .decide_valid(cut_decide), .result_valid(cut_result), .result_leaves(cut_leaves),
+        .result_mode2(cut_mode2), .result_ep(cut_frame.lead[EP_W-1:0]),
+        .result_pipe(cut_frame.pipe[PIPE_W-1:0]), .result_psn(cut_frame.psn),
+        .result_slot(inc_pkg::slot_of(cut_frame.psn, cut_frame.n_log2)), .result_id(agg_id),
+        .result_pays(cut_pays), .end_valid(cut_end), .end_good(cut_good),
+        .release_valid(cut_release), .release_pipe(cut_release_pipe),
+        .jobs_idle(cut_jobs_idle), .forwards_idle(forwards_idle),
+        .translate_quiet(translate_quiet && !jf_valid), .replicate_quiet(replicate_quiet),
+        .out_ok(cut_ok), .upset(cut_upset), .job_number(job_number_q),
+        .load(cut_load), .go(cut_go), .hold(cut_hold), .busy(cut_busy), .owed(cut_owed),
+        .ep(cut_ep), .pipe(cut_pipe), .number(cut_number), .send_valid(cut_send),
+        .sent(cut_sent), .forwarded(cut_forwarded),
+        .s_sum_valid(sum_valid), .s_sum_id(sum_id), .s_sum_last(sum_last), .s_sum_data(sum_data),
+        .s_pay_valid(rep_pay_valid), .s_pay_ready(rep_pay_ready), .s_pay_data(rep_pay_data),
+        .s_pay_last(rep_pay_last),
+        .m_pay_valid(m_pay_valid), .m_pay_ready(m_pay_ready), .m_pay_data(m_pay_data),
+        .m_pay_last(m_pay_last),
+        .m_end_valid(m_end_valid), .m_end_ready(m_end_ready), .m_end_poison(m_end_poison),
+        .stat_poisoned(cut_poisoned), .ret_valid(ret_cut_valid), .ret_rec(ret_cut_rec));
+    end else begin : gen_cut_through
+      assign cut_load      = 1'b0;
+      assign cut_go        = 1'b0;
+      assign cut_hold      = 1'b0;
+      assign cut_busy      = 1'b0;
+      assign cut_owed      = 1'b0;
+      assign cut_ep        = '0;
+      assign cut_pipe      = '0;
+      assign cut_number    = '0;
+      assign cut_send      = 1'b0;
+      assign cut_poisoned  = 1'b0;
+      assign m_pay_valid   = rep_pay_valid;
+      assign rep_pay_ready = m_pay_ready;
+      assign m_pay_data    = rep_pay_data;
+      assign m_pay_last    = rep_pay_last;
+      assign m_end_valid   = 1'b0;
+      assign m_end_poison  = 1'b0;
+      assign ret_cut_valid = 1'b0;
+      assign ret_cut_rec   = '0;
+      wire unused_cut = &{1'b0, cut_decide, cut_result, cut_leaves, cut_mode2, cut_pays, cut_end,
+                          cut_good, cut_release, cut_ok, cut_upset, cut_sent, cut_forwarded,
+                          forwards_idle, translate_quiet, replicate_quiet, cut_jobs_idle, m_end_ready,
+                          cut_release_pipe,
+                          sum_id};
+    end
+  endgenerate
 
   initial begin
     if (MODE2 == 0 && MODE3 == 0) $error("neither MODE2 nor MODE3 is built in");
@@ -512,7 +610,7 @@ module inc_core #(
   wire unused_ok = &{1'b0, t_out, t_index_q, ret_rx_valid, ret_rx_rec, ret_tx_valid,
                      ret_tx_rec, ret_fw_valid, ret_fw_rec, ret_ack2_valid, ret_ack2_rec, ack_soon,
                      ack_leaf, ack_msn, ack_rule, sum_valid, sum_bank, sum_addr, sum_data,
-                     sum_last, sum_diff};
+                     sum_last, sum_diff, s_early_qpn, cut_frame};
 
 endmodule
 

@@ -13,6 +13,8 @@
 // block_busy:    chk_block is the slot of a data command that is not read to its end yet (payload
 //                and meta of such a slot must stay as they are). Combinational from chk_block and
 //                registers: a command given in one clock is seen in the next.
+// cut:           a command whose first frame has left already: its first job is entered, not given
+//                (record number cut_number, cut_done). idle: no command is inside.
 // drained:       while drain is 1: every command given before it rose has become jobs, so the
 //                entry and the lists of its pipe may be written.
 // Retirement:    ret_* one record per job granted.
@@ -53,6 +55,9 @@ module inc_forward #(
   input  wire                     cmd_slow,
   input  wire [BLK_W-1:0]         chk_block,
   output wire                     block_busy,
+  output wire                     idle,
+  input  wire [31:0]              cut_number,
+  output wire                     cut_done,
   input  wire                     drain,
   output wire                     drained,
 
@@ -109,8 +114,9 @@ module inc_forward #(
   inc_pkg::fwd_t     j_q;
   logic [4:0]        j_n_log2_q;
   logic              j_last_q;
+  logic              e_cut_q, j_cut_q;
 
-  wire j_go   = j_valid_q && job_ready;
+  wire j_go   = j_valid_q && (j_cut_q || job_ready);
   wire e_go   = e_valid_q && (!j_valid_q || j_go);
   wire e_last = e_left_q == 7'd0;
   assign h_take = h_valid && ripe_q != '0 && (!e_valid_q || (e_go && e_last));
@@ -127,7 +133,8 @@ module inc_forward #(
     .clk(clk), .wr_en(in_wr), .wr_addr(list_index), .wr_data(list_ep),
     .rd_en(e_go), .rd_addr(e_index_q), .rd_data(in_ep));
 
-  assign job_valid = j_valid_q;
+  assign job_valid = j_valid_q && !j_cut_q;
+  assign cut_done  = j_valid_q && j_cut_q;
   always_comb begin
     job          = '0;
     job.kind     = j_q.kind;
@@ -170,6 +177,7 @@ module inc_forward #(
   logic             marked_q;
   wire              end_go = j_go && j_last_q;
   wire [JOB_W-1:0]  passed = ended_q - mark_q;  // serial: >= 0: all up to the mark are jobs
+  assign idle    = given_q == ended_q;
   assign drained = marked_q && !passed[JOB_W-1];
 
   // ------------------------------------------------------------------ room
@@ -186,6 +194,8 @@ module inc_forward #(
       j_q        <= e_q;
       j_n_log2_q <= e_n_log2_q;
       j_last_q   <= e_last;
+      j_cut_q    <= e_cut_q;
+      e_cut_q    <= 1'b0;
       e_index_q  <= e_index_q + EP_W'(1);
       e_left_q   <= e_left_q - 7'd1;
       if (e_last) e_valid_q <= 1'b0;
@@ -194,6 +204,7 @@ module inc_forward #(
       e_valid_q  <= 1'b1;
       e_q        <= h;
       e_n_log2_q <= h_n_log2;
+      e_cut_q    <= h.cut;
       e_index_q  <= h_base[EP_W-1:0];
       e_left_q   <= h_count - 7'd1;
     end
@@ -244,7 +255,7 @@ module inc_forward #(
     if (!rst) begin
       assert (!cmd_valid || room);
       assert (!(d_push && d_busy_q[d_wr_q]));
-      assert (!(j_go && !job_granted));
+      assert (!(j_go && !j_cut_q && !job_granted));
       if (h_take) assert (h_count != 7'd0);
     end
 `endif
@@ -257,14 +268,14 @@ module inc_forward #(
     ret_rec          = '0;
     ret_rec.cause    = 32'(inc_spec_pkg::CAUSE_FORWARD);
     ret_rec.verdict  = 32'(inc_spec_pkg::VERDICT_OK);
-    ret_rec.frame    = job_number;
+    ret_rec.frame    = j_cut_q ? cut_number : job_number;
     ret_rec.pipe_id  = 32'(j_q.pipe);
     ret_rec.endpoint = 32'(job.ep);
     ret_rec.psn      = 32'(j_q.psn);
     ret_rec.slot     = 32'(inc_pkg::slot_of(j_q.psn, j_n_log2_q));
   end
 
-  wire unused_ok = &{1'b0, pipe_data, h, d_ahead, cmd, waiting, h_base};
+  wire unused_ok = &{1'b0, pipe_data, h, j_q, d_ahead, cmd, waiting, h_base};
 
 endmodule
 

@@ -2,11 +2,12 @@
 //              endpoint's.
 //
 // Streams:       s_hdr_* (inc_pkg::hdr_t) in, m_lk_* (inc_pkg::lookup_t) out, one for one, in
-//                order.
-// Latency:       2 clocks: table read; compare.
+//                order. s_early_qpn: in the clock before a header is new at s_hdr (behind one that
+//                is taken in that clock, or none), its dqpn.
+// Latency:       1 clock: compare. The table is read in the clock before.
 // Throughput:    1 frame per clock.
-// Back-pressure: m_lk_ready low holds both stages; no frame is lost.
-// Reset:         stages empty; a walk of max(ENDPOINTS, PIPES) clocks makes every entry invalid,
+// Back-pressure: m_lk_ready low holds the stage; no frame is lost.
+// Reset:         stage empty; a walk of max(ENDPOINTS, PIPES) clocks makes every entry invalid,
 //                and no frame is taken until it is over.
 // Tables:        the endpoint index is the low bits of the local QPN, so no CAM is needed:
 //                endpoints of one engine may not share them. ep_cfg is written through cfg_ep_*,
@@ -31,6 +32,9 @@ module inc_lookup_table #(
   input  wire                        cfg_pipe_wr,
   input  wire [PIPE_W-1:0]           cfg_pipe_index,
   input  inc_spec_pkg::pipe_cfg_t cfg_pipe_data,
+  input  wire                        cfg_out_wr,
+  input  wire [EP_W-1:0]             cfg_out_index,
+  input  wire [11:0]                 cfg_out_data,
 
   input  wire                        hold,        // accept no further frame
   output wire                        idle,        // no frame inside
@@ -39,6 +43,7 @@ module inc_lookup_table #(
   input  wire                        s_hdr_valid,
   output wire                        s_hdr_ready,
   input  inc_pkg::hdr_t         s_hdr,
+  input  wire [EP_W-1:0]             s_early_qpn,     // its low bits
 
   output wire                        m_lk_valid,
   input  wire                        m_lk_ready,
@@ -80,17 +85,17 @@ module inc_lookup_table #(
     if (rst) clear_q <= '0;
   end
 
-  // Stage 1: the table is read with the QPN of the header that enters.
-  logic          l1_valid_q;
-  inc_pkg::hdr_t h;                  // the frame in stage 1
+  // The table is read with the QPN of the header that comes next. A write makes what was read stale.
+  inc_pkg::hdr_t h;
+  logic          stale_q;
   logic          l2_valid_q;
   inc_pkg::lookup_t l2_q, l2_d;
 
   wire l2_free   = !l2_valid_q || m_lk_ready;
-  wire l1_free   = !l1_valid_q || l2_free;
-  assign s_hdr_ready = l1_free && !hold && !clearing;
+  assign s_hdr_ready = l2_free && !hold && !clearing && !stale_q;
   wire take      = s_hdr_valid && s_hdr_ready;
-  assign idle    = !l1_valid_q && !l2_valid_q;
+  assign idle    = !l2_valid_q;
+  assign h       = s_hdr;
 
   wire [EPC_W-1:0] ep_rdata;
   inc_spec_pkg::ep_cfg_t ep;
@@ -98,13 +103,14 @@ module inc_lookup_table #(
 
   inc_ram_1r1w #(.DATA_W(EPC_W), .DEPTH(ENDPOINTS)) u_ep_rx (
     .clk(clk), .wr_en(ep_wr), .wr_addr(ep_widx), .wr_data(ep_wdata),
-    .rd_en(take), .rd_addr(s_hdr.dqpn[EP_W-1:0]), .rd_data(ep_rdata));
+    .rd_en(!s_hdr_valid || take || stale_q),
+    .rd_addr(s_hdr_valid && stale_q ? s_hdr.dqpn[EP_W-1:0] : s_early_qpn), .rd_data(ep_rdata));
 
   inc_ram_1r1w #(.DATA_W(EPC_W), .DEPTH(ENDPOINTS)) u_ep_tx (
     .clk(clk), .wr_en(ep_wr), .wr_addr(ep_widx), .wr_data(ep_wdata),
     .rd_en(tx_rd_en), .rd_addr(tx_rd_index), .rd_data(tx_rd_data));
 
-  // Stage 2: compare, and read the pipe.
+  // Compare, and read the pipe and its first out.
   wire [7:0] pipe_full = h.is_data ? ep.in_pipe : ep.out_pipe;
   wire [5*PPC_W-1:0] pipe_rdata;
   inc_spec_pkg::pipe_cfg_t pc;
@@ -119,6 +125,11 @@ module inc_lookup_table #(
     .rd_addr({keep_pipe_index, send_pipe_index, tx_pipe_index, op_pipe_index,
               pipe_full[PIPE_W-1:0]}),
     .rd_data(pipe_rdata));
+
+  wire [11:0] lead;
+  inc_lutram #(.DATA_W(12), .DEPTH(ENDPOINTS)) u_leads (
+    .clk(clk), .wr_en(cfg_out_wr), .wr_addr(cfg_out_index), .wr_data(cfg_out_data),
+    .rd_addr(pc.out_base[EP_W-1:0]), .rd_data(lead));
 
   wire        pkey_ok  = h.pkey[14:0] == ep.pkey[14:0] && (h.pkey[15] || ep.pkey[15]);
   wire [15:0] mtu      = 16'd1 << pc.mtu_log2;
@@ -161,6 +172,7 @@ module inc_lookup_table #(
     l2_d.is_ack        = h.is_ack;
     l2_d.is_cnp        = h.is_cnp;
     l2_d.ep[EP_W-1:0]  = h.dqpn[EP_W-1:0];
+    l2_d.lead          = lead;
     l2_d.pipe          = pipe_full;
     l2_d.in_index      = ep.in_index;
     l2_d.psn           = h.psn;
@@ -200,16 +212,12 @@ module inc_lookup_table #(
   assign m_lk       = l2_q;
 
   always_ff @(posedge clk) begin
-    if (take) h <= s_hdr;
-    if (l1_free) l1_valid_q <= take;
+    stale_q <= ep_wr;
     if (l2_free) begin
-      l2_valid_q <= l1_valid_q;
+      l2_valid_q <= take;
       l2_q       <= l2_d;
     end
-    if (rst) begin
-      l1_valid_q <= 1'b0;
-      l2_valid_q <= 1'b0;
-    end
+    if (rst) l2_valid_q <= 1'b0;
   end
 
   wire unused_ok = &{1'b0, h.dmac, h.mig_req, h.tos[7:2], h.rkey, h.opcode[7:4],

@@ -12,9 +12,10 @@
 //                in order; agg_* beats to AggregateData; ack_* ACK frames to Retransmission
 //                (Mode-III) or MinimumAck (ack_mode2); fwd_* commands to Forward; job_* ACKs to
 //                send.
+//                cut_* to and from CutThrough: see there.
 // Latency:       PK: 1 clock to read the slot (the clock of the commit before, if there is no
-//                pause), 1 to decide, in which the first beat is added already; commit with the
-//                last beat, a clock after the decision at the earliest.
+//                pause), 1 to decide, in which the first beat is added already; the others as they
+//                come; commit with the end of the frame, a clock after the decision at the earliest.
 // Throughput:    a data frame takes its beats, at least 2 clocks. An ACK takes 1: it is handed to a
 //                place of its own, and the frame behind it goes on while it is answered there; 2 if
 //                that frame is an ACK, too.
@@ -80,6 +81,7 @@ module inc_pipe #(
   output wire [3:0]                    agg_dtype,
   output wire [3:0]                    agg_op,
   output wire                          agg_last,
+  output wire [3:0]                    agg_id,          // of the frame
   input  wire                          agg_float_busy,
 
   // reads of the copies of a reproducible pipe
@@ -124,6 +126,24 @@ module inc_pipe #(
   output wire [BLK_W-1:0]              fwd_chk_block,
   input  wire                          fwd_chk_busy,
   input  wire                          fwd_drained,
+
+  // CutThrough
+  output wire                          cut_decide,      // a data frame is being decided on
+  output wire                          cut_result,      // the clock behind
+  output wire                          cut_leaves,      // it completes what is next to leave
+  output inc_pkg::lookup_t             cut_frame,
+  output wire                          cut_mode2,
+  output wire                          cut_pays,
+  output inc_pkg::slot_meta_t          cut_meta,        // with cut_decide, as cut_ack_req
+  output wire                          cut_ack_req,
+  output wire                          cut_end,
+  output wire                          cut_good,
+  output wire                          cut_release,     // a slot is released
+  output wire [PIPE_W-1:0]             cut_release_pipe,
+  output wire                          cut_jobs_idle,   // no job is granted and unread
+  input  wire                          cut_busy,
+  input  wire                          cut_owed,
+  input  wire [PIPE_W-1:0]             cut_pipe,
 
   // ACKs to send
   output wire                          job_valid,
@@ -327,8 +347,11 @@ module inc_pipe #(
   wire lk_takes_pipe = lk.verdict == inc_spec_pkg::VERDICT_OK && (lk.is_data || lk.is_cnp);
   wire lk_recent;                     // its slot's payload is still being written
   wire lk_overtakes;                  // beats of other types before it take longer
+  // What has left of a Mode-III pipe is entered before the pipe can go to error.
+  wire lk_owed  = CUT_THROUGH != 0 && lk_data && (cut_busy || cut_owed) && cut_pipe == lk_pipe
+                  && !lk.mode2;
   wire lk_clash = lk_takes_pipe
-                  && (rcy_pend[lk_pipe] || err_pend_q[lk_pipe]
+                  && (rcy_pend[lk_pipe] || err_pend_q[lk_pipe] || lk_owed
                       || (bind_busy && bind_last && bind_pipe == lk_pipe)
                       || (lk_data && (lk_adv_busy || lk_recent || lk_overtakes
                                       || (fin && f_take3 && in_order_q && c_ep == lk_ep))));
@@ -416,7 +439,7 @@ module inc_pipe #(
   logic [7:0]        v_q;             // verdict but for the comparison and the end of the frame
   logic              v_engine_q;      // it is the pipe's own verdict
   logic              compare_q, behind_q, refuse_q, replay_q, forward_q, was_full_q;
-  logic              ahead_q;
+  logic              ahead_q, next_q, fresh_q;  // next_q: the next to be released; fresh_q: first clock
   logic [4:0]        equal_q;         // opcode, length, ImmDt, offset, DMA length
   logic [ADDR_W-1:0] addr_q;
   logic [15:0]       left_q;
@@ -466,8 +489,10 @@ module inc_pipe #(
   wire   fold_go  = end_ok && fold_due && left_q == 16'd1 && pay_valid;
   wire   fold_end, fold_add, fold_from;
   wire [ADDR_W-1:0] fold_to;
-  assign pay_ready    = (decide && !last && !c_apart)
-                        || (stream && left_q != 16'd0 && (!last || end_ok));
+  // The last beat waits for the end of the frame only where the two are needed together.
+  wire   whole        = control_q || apart_q;
+  assign pay_ready    = (decide && left_q != 16'd0 && !c_apart && (!last || c_pinned))
+                        || (stream && left_q != 16'd0 && (!last || !whole || end_ok));
   wire   beat         = pay_valid && pay_ready;
   assign fin          = end_ok && last && (left_q == 16'd0 || pay_valid) && !fold_due;
   assign eof_ready    = fin || hand;
@@ -482,6 +507,26 @@ module inc_pipe #(
   assign agg_dtype = decide ? d_meta.dtype : new_meta_q.dtype;
   assign agg_op    = decide ? d_meta.op : new_meta_q.op;
   assign agg_last  = last;
+  assign agg_id    = frame_q[3:0];
+
+  // ------------------------------------------------------------------ a result that leaves at once
+  assign cut_decide  = CUT_THROUGH != 0 && decide && c_q.is_data && !ak_valid_q;
+  assign cut_result  = stream && fresh_q;
+  assign cut_frame   = c_q;
+  assign cut_mode2   = c_mode2;
+  assign cut_pays    = c_q.pay_beats != 16'd0;
+  assign cut_meta    = d_meta;
+  assign cut_ack_req = !c_mode2 || d_meta.ack_req;
+  assign cut_leaves  = v_q == inc_spec_pkg::VERDICT_OK && !mismatch && !refuse_q && !control_q
+                       && !apart_q && !error_q[c_pipe] && !eof_valid && !ak_valid_q
+                       && !inc_spec_pkg::opcode_has_reth({4'd0, c_meta.opcode})
+                       && (c_mode2 ? forward_q && !replay_q
+                                   : full_q && in_order_q && next_q && adv_idle);
+  assign cut_end     = fin;
+  assign cut_good    = f_take;
+  assign cut_release = op_rel;
+  assign cut_release_pipe = rel_pipe;
+  assign cut_jobs_idle    = jobs_idle;
 
   wire [ADDR_W-1:0] c_first  = ADDR_W'({c_blk_q, 11'd0} >> $clog2(DATA_W));
   wire [4:0]        c_shift  = 5'(c_q.mtu_log2 - 4'd8) + c_q.n_log2;    // blocks of a copy
@@ -543,6 +588,7 @@ module inc_pipe #(
     end
     fwd.ep      = 12'(c_ep);
     fwd.pipe    = 8'(c_pipe);
+    fwd.cut     = cut_busy;
     fwd.psn     = c_q.is_cnp ? 24'd0 : c_q.psn;
     fwd.ack_req = replay_q || new_meta_q.ack_req;
     fwd.block   = 16'(c_blk_q);
@@ -550,7 +596,8 @@ module inc_pipe #(
 
   // ================================================================== OP: everything else
   // recycle and error: one candidate pipe each
-  wire [PIPES-1:0] pk_pipe_mask = pk_busy && c_q.is_data ? PIPES'(1) << c_pipe : '0;
+  wire [PIPES-1:0] pk_pipe_mask = (pk_busy && c_q.is_data ? PIPES'(1) << c_pipe : '0)
+                                  | (cut_owed ? PIPES'(1) << cut_pipe : '0);
   wire [PIPES-1:0] rcy_1h, err_1h;
   wire             rcy_any, err_any;
   wire [PIPE_W-1:0] err_idx;
@@ -565,7 +612,7 @@ module inc_pipe #(
 
   // table access
   wire quiet       = tbl_seen_q && tbl_valid && lk_idle && !pk_busy && !ak_valid_q && !bind_busy
-                     && adv_idle && ao_idle && tx_idle && jobs_idle && fwd_drained
+                     && adv_idle && ao_idle && tx_idle && jobs_idle && fwd_drained && !cut_owed
                      && rcy_pend == '0 && err_pend_q == '0;
   wire drained     = !bound_q[tbl_p] || error_q[tbl_p]
                      || (op_ps.pending == 24'd0
@@ -736,6 +783,7 @@ module inc_pipe #(
 
   always_ff @(posedge clk) begin
     // ---------------------------------------------------------------- PK
+    fresh_q <= decide;
     case (pk_q)
       PK_DECIDE: begin
         pk_q         <= PK_STREAM;
@@ -754,6 +802,7 @@ module inc_pipe #(
         full_q       <= d_full && !c_copy;
         was_full_q   <= !a_valid || a_full;
         ahead_q      <= !d_ahead[23];
+        next_q       <= d_ahead == 24'd0;
         in_order_q   <= d_in_order;
         behind_q     <= d_behind;
         equal_q      <= {a_meta.opcode == c_meta.opcode, a_meta.plen == c_meta.plen,

@@ -30,6 +30,7 @@ module inc_replicate_data #(
   input  wire [ADDR_W-1:0] s_rd_addr,
   input  wire [15:0]       s_rd_beats,
   output wire              done,
+  output wire              quiet,      // nothing is inside
 
   output wire              tx_valid,
   input  wire              tx_ready,
@@ -76,6 +77,7 @@ module inc_replicate_data #(
   wire load     = take && s_rd_beats != 16'd0;
   wire open     = !busy_q || end_go;    // another one may start
   assign done   = owed_q != '0;
+  assign quiet  = !busy_q && !next_q && owed_q == '0 && count == '0;
 
   // Those that ended in this clock: the one read, the empty ones behind it, and one that comes
   // while nothing is read.

@@ -9,6 +9,11 @@
 //
 // Pipeline:      R, endpoint state arrives from its RAM; X, distances; Y, decision, write, record.
 //                An operation waits in R while one on the same endpoint is in X or Y.
+// Cut:           while freeze is 1 no operation begins but cut_send. cut_rd, cut_rd_ep: look at an
+//                out; in the clock behind, cut_psn is a PSN; one more, cut_ok says that it would be
+//                sent there next, if nothing was upset in these two clocks. cut_send_*: that PSN
+//                has left there, and is entered as sent (record number cut_number); held until
+//                cut_sent.
 // Streams:       ack_* request, held until ack_done, with ack_verdict; job_* out (txjob_t).
 // Latency:       ack_done in the clock after ack_valid if ack_soon_ep was its endpoint in the
 //                clock before, else 1 more; the state is written, and the record given, in the
@@ -79,6 +84,19 @@ module inc_retransmission #(
   output wire                          ack_done,
   output wire [7:0]                    ack_verdict,
 
+  // a result that leaves while its last contribution arrives
+  input  wire                          freeze,
+  input  wire                          cut_rd,
+  input  wire [EP_W-1:0]               cut_rd_ep,
+  input  wire [23:0]                   cut_psn,
+  output wire                          cut_ok,
+  output wire                          upset,
+  input  wire                          cut_send,
+  input  wire [EP_W-1:0]               cut_send_ep,
+  input  wire [PIPE_W-1:0]             cut_send_pipe,
+  input  wire [31:0]                   cut_number,
+  output wire                          cut_sent,
+
   // frames to send
   input  wire                          job_room,
   output wire                          job_valid,
@@ -103,7 +121,7 @@ module inc_retransmission #(
   output inc_spec_pkg::record_t        ret_rec
 );
 
-  typedef enum logic [1:0] {X_ACK, X_SEND, X_KEEP} x_e;
+  typedef enum logic [1:0] {X_ACK, X_SEND, X_KEEP, X_CUT} x_e;
   typedef struct packed {
     logic                                is_out;    // the endpoint is one
     logic [31:0]                         deadline;
@@ -167,13 +185,15 @@ module inc_retransmission #(
   wire   a_clash = (x_valid_q && x_ep_q == ack_ep) || (y_valid_q && y_ep_q == ack_ep);
   logic [EP_W-1:0] a_ep_q;              // read in the clock before
   wire   a_taken = x_valid_q && x_q == X_ACK;
-  wire   go_ack  = ack_valid && !a_taken && a_ep_q == ack_ep && !a_clash;
-  wire   go_r    = r_valid_q && !r_clash && !go_ack;
+  wire   go_ack  = ack_valid && !a_taken && a_ep_q == ack_ep && !a_clash && !freeze;
+  wire   c_clash = (x_valid_q && x_ep_q == cut_send_ep) || (y_valid_q && y_ep_q == cut_send_ep);
+  wire   go_cut  = cut_send && a_ep_q == cut_send_ep && !c_clash;
+  wire   go_r    = r_valid_q && !r_clash && !go_ack && !freeze;
   wire   fetch   = !r_valid_q || go_r;
   wire   pick_s  = sw_valid && job_room && !hold && !(kw_valid && turn_q == 2'd3);
-  assign fetch_s = fetch && pick_s;
-  assign fetch_k = fetch && kw_valid && !pick_s && !hold_keep;
-  assign cfg_pipe  = ack_pipe;
+  assign fetch_s = fetch && pick_s && !freeze;
+  assign fetch_k = fetch && kw_valid && !pick_s && !hold_keep && !freeze;
+  assign cfg_pipe  = cut_send ? cut_send_pipe : ack_pipe;
   assign next_pipe = r_pipe_q;
 
   always_comb begin
@@ -197,7 +217,9 @@ module inc_retransmission #(
   state_t           wr_state, a_rd, r_rd;
   wire [EP_W-1:0]   f_ep    = fetch_s ? sw_ep : kw_ep;
   wire [EP_W-1:0]   a_rd_ep = rd_en ? rd_index
-                            : (ack_valid && !ack_done) ? ack_ep : ack_soon_ep;
+                            : cut_send ? cut_send_ep
+                            : (ack_valid && !ack_done) ? ack_ep
+                            : cut_rd ? cut_rd_ep : ack_soon_ep;
   inc_ram_1r1w #(.DATA_W($bits(r_rd)), .DEPTH(ENDPOINTS), .FORWARD(1)) u_state (
     .clk(clk), .wr_en(wr_en), .wr_addr(wr_ep), .wr_data(wr_state),
     .rd_en(1'b1), .rd_addr(fetch ? f_ep : r_ep_q), .rd_data(r_rd));
@@ -205,6 +227,11 @@ module inc_retransmission #(
     .clk(clk), .wr_en(wr_en), .wr_addr(wr_ep), .wr_data(wr_state),
     .rd_en(1'b1), .rd_addr(a_rd_ep), .rd_data(a_rd));
   assign rd_state = a_rd.st;
+  inc_spec_pkg::ep_tx_t a_rd_st;
+  assign a_rd_st = a_rd.st;
+  logic            cut_rd_q, cut_ok_q;
+  logic [EP_W-1:0] cut_ep_q;
+  assign cut_ok = cut_ok_q;
 
   // ------------------------------------------------------------------ X: distances
   logic [PIPE_W-1:0]    x_pipe_q;
@@ -251,9 +278,14 @@ module inc_retransmission #(
   wire a_ok     = y_ack && y_verdict_q == inc_spec_pkg::VERDICT_OK;
   wire do_timer = y_keep && y_st_q.timer_armed && y_expired_q;
   wire do_rnr   = y_keep && y_st_q.rnr_wait && y_expired_q;
-  wire do_send  = y_send && y_sendable_q && !pipe_error[y_pipe_q] && live[y_pipe_q];
+  wire y_cut    = y_valid_q && y_q == X_CUT;
+  wire do_job   = y_send && y_sendable_q && !pipe_error[y_pipe_q] && live[y_pipe_q];
+  wire do_send  = do_job || y_cut;
 
-  assign job_valid = do_send;
+  assign cut_sent  = y_cut;
+  assign upset     = y_ack || (y_send && y_sendable_q)
+                     || (y_keep && y_expired_q && (y_st_q.timer_armed || y_st_q.rnr_wait));
+  assign job_valid = do_job;
   always_comb begin
     job         = '0;
     job.kind    = inc_pkg::TX_DATA;
@@ -372,12 +404,16 @@ module inc_retransmission #(
     a_ep_q <= a_rd_ep;
 
     // R to X
-    x_valid_q <= go_ack || go_r;
-    x_q       <= go_ack ? X_ACK : r_q;
-    x_ep_q    <= go_ack ? ack_ep : r_ep_q;
-    x_pipe_q  <= go_ack ? ack_pipe : r_pipe_q;
-    x_cfg_q   <= go_ack ? a_need : r_cfg_q;
-    {x_out_q, x_deadline_q, x_st_q} <= go_ack ? a_rd : r_rd;
+    x_valid_q <= go_ack || go_r || go_cut;
+    x_q       <= go_cut ? X_CUT : go_ack ? X_ACK : r_q;
+    x_ep_q    <= go_cut ? cut_send_ep : go_ack ? ack_ep : r_ep_q;
+    x_pipe_q  <= go_cut ? cut_send_pipe : go_ack ? ack_pipe : r_pipe_q;
+    x_cfg_q   <= go_ack || go_cut ? a_need : r_cfg_q;
+    {x_out_q, x_deadline_q, x_st_q} <= go_ack || go_cut ? a_rd : r_rd;
+    cut_ok_q  <= cut_rd_q && a_ep_q == cut_ep_q && a_rd_st.cursor == cut_psn && a_rd.is_out
+                 && !a_rd_st.rnr_wait && !a_rd_st.ep_error;
+    cut_rd_q  <= cut_rd;
+    cut_ep_q  <= cut_rd_ep;
     x_first_q <= r_first_q;
     x_last_q  <= r_last_q;
     x_next_q  <= next_send;
@@ -444,6 +480,7 @@ module inc_retransmission #(
     if (init_pipe || init_ep || rst) f_more_q <= '0;
     if (rst) f_sent_q <= '0;
     if (!rst) assert (!(init_ep && y_change));
+    if (!rst && y_cut) assert (!y_resend_q && !y_st_q.ep_error && !y_st_q.rnr_wait);
   end
 `endif
 
@@ -468,7 +505,7 @@ module inc_retransmission #(
     end else begin
       ret_rec.cause = y_resend_q ? 32'(inc_spec_pkg::CAUSE_RESEND)
                                  : 32'(inc_spec_pkg::CAUSE_SEND);
-      ret_rec.frame = job_number;
+      ret_rec.frame = y_cut ? cut_number : job_number;
       ret_rec.psn   = 32'(y_st_q.cursor);
       ret_rec.slot  = 32'(y_slot_q);
     end
@@ -481,7 +518,7 @@ module inc_retransmission #(
     ret_rec.ep_error    = 32'(y_st_d.ep_error);
   end
 
-  wire unused_ok = &{1'b0, a_rd, x_overdue, x_fresh, x_sendable, below, cfg, f_cfg, sw_first,
+  wire unused_ok = &{1'b0, a_rd, a_rd_st, x_overdue, x_fresh, x_sendable, below, cfg, f_cfg, sw_first,
                      sw_last, x_slot};
 
 endmodule

@@ -3,6 +3,9 @@
 //
 // Streams:       s_job_* in; m_hdr_* (inc_pkg::txhdr_t) to the deparser; m_rd_* to ReplicateData:
 //                first beat of the slot, bank of its visible copy, beats (0 for an ACK).
+//                cut_*: instead of a job, the header of a result that leaves while its last
+//                contribution arrives. cut_load, while quiet and in the clock in which ep is that of
+//                its out, takes it; cut_go, in the clock behind, offers it (else it is forgotten).
 // Latency:       2 clocks: endpoint and slot read; header built. With RETH 3: its VA is added.
 // Throughput:    one job per 2 clocks, with RETH per 3.
 // Back-pressure: a job is taken once there is room for its header and its read descriptor.
@@ -25,6 +28,13 @@ module inc_translate_header #(
   input  wire                        s_job_valid,
   output wire                        s_job_ready,
   input  inc_pkg::txjob_t       s_job,
+
+  input  wire                        cut_load,
+  input  wire                        cut_go,
+  input  wire [23:0]                 cut_psn,
+  input  wire                        cut_ack_req,
+  input  inc_pkg::slot_meta_t        cut_meta,
+  output wire                        quiet,           // nothing inside
 
   output wire                        ep_rd_en,
   output wire [EP_W-1:0]             ep_rd_index,
@@ -57,6 +67,9 @@ module inc_translate_header #(
 
   logic             add_q;                    // the VA in hdr_q lacks its offset
   logic [63:0]      offset_q;
+  inc_pkg::slot_meta_t meta;
+  assign meta  = cut_load ? cut_meta : slot_meta;
+  assign quiet = !read_q && !add_q && !hdr_valid_q && !rd_valid_q;
   wire              has_reth = job_q.kind == inc_pkg::TX_DATA
                                && inc_spec_pkg::opcode_has_reth({4'd0, slot_meta.opcode});
 
@@ -84,33 +97,34 @@ module inc_translate_header #(
     hdr_d.mig_req    = ep.mig_req;
     hdr_d.pkey       = ep.pkey;
     hdr_d.dqpn       = ep.peer_qpn;
-    hdr_d.psn        = job_q.psn;
+    hdr_d.psn        = cut_load ? cut_psn : job_q.psn;
+    hdr_d.late       = cut_load;
     beats_d          = 16'd0;
-    if (job_q.kind == inc_pkg::TX_ACK) begin
+    if (!cut_load && job_q.kind == inc_pkg::TX_ACK) begin
       hdr_d.opcode   = inc_spec_pkg::OPCODE_ACKNOWLEDGE;
       hdr_d.has_aeth = 1'b1;
       hdr_d.syndrome = job_q.syndrome;
       hdr_d.msn      = job_q.msn;
-    end else if (job_q.kind == inc_pkg::TX_CNP) begin
+    end else if (!cut_load && job_q.kind == inc_pkg::TX_CNP) begin
       hdr_d.opcode   = inc_spec_pkg::OPCODE_CNP;
       hdr_d.is_cnp   = 1'b1;
     end else begin
-      hdr_d.opcode   = {4'd0, slot_meta.opcode};
-      hdr_d.se       = slot_meta.se;
-      hdr_d.tos[1:0] = ep.tos[1:0] | {2{slot_meta.ce}};
-      hdr_d.ack_req  = job_q.ack_req;
-      hdr_d.has_imm  = inc_spec_pkg::opcode_has_imm({4'd0, slot_meta.opcode});
-      hdr_d.imm      = slot_meta.imm;
-      hdr_d.has_reth = inc_spec_pkg::opcode_has_reth({4'd0, slot_meta.opcode});
+      hdr_d.opcode   = {4'd0, meta.opcode};
+      hdr_d.se       = meta.se;
+      hdr_d.tos[1:0] = ep.tos[1:0] | {2{meta.ce}};
+      hdr_d.ack_req  = cut_load ? cut_ack_req : job_q.ack_req;
+      hdr_d.has_imm  = inc_spec_pkg::opcode_has_imm({4'd0, meta.opcode});
+      hdr_d.imm      = meta.imm;
+      hdr_d.has_reth = inc_spec_pkg::opcode_has_reth({4'd0, meta.opcode});
       hdr_d.va       = ep.out_va;
       hdr_d.rkey     = ep.out_rkey;
-      hdr_d.dma_len  = slot_meta.dma_len;
-      hdr_d.plen     = 16'(slot_meta.plen);
-      beats_d        = 16'((17'(slot_meta.plen) + 17'(DATA_W / 8 - 1)) >> LANES_LOG2);
+      hdr_d.dma_len  = meta.dma_len;
+      hdr_d.plen     = 16'(meta.plen);
+      beats_d        = 16'((17'(meta.plen) + 17'(DATA_W / 8 - 1)) >> LANES_LOG2);
     end
   end
 
-  assign m_hdr_valid = hdr_valid_q;
+  assign m_hdr_valid = hdr_valid_q || cut_go;
   assign m_hdr       = hdr_q;
   assign m_rd_valid  = rd_valid_q;
   assign m_rd_bank   = bank_q;
@@ -120,6 +134,8 @@ module inc_translate_header #(
   always_ff @(posedge clk) begin
     read_q <= take;
     if (take) job_q <= s_job;
+    if (cut_load) hdr_q <= hdr_d;
+    if (cut_go) hdr_valid_q <= 1'b1;
     if (m_hdr_ready) hdr_valid_q <= 1'b0;
     if (m_rd_ready)  rd_valid_q  <= 1'b0;
     if (read_q) begin
@@ -142,9 +158,12 @@ module inc_translate_header #(
       hdr_valid_q <= 1'b0;
       rd_valid_q  <= 1'b0;
     end
+`ifdef INC_ASSERT
+    if (!rst && (cut_load || cut_go)) assert (quiet && !take);
+`endif
   end
 
-  wire unused_ok = &{1'b0, ep, slot_meta, job_q, s_job};
+  wire unused_ok = &{1'b0, ep, slot_meta, meta, job_q, s_job};
 
 endmodule
 

@@ -97,6 +97,7 @@ package inc_pkg;
     logic         is_ack;
     logic         is_cnp;     // of an out of a Mode-II pipe: to be handed on
     logic [11:0]  ep;         // endpoint index
+    logic [11:0]  lead;       // first out of the pipe
     logic [7:0]   pipe;       // in_pipe of a data frame, out_pipe of an ACK or CNP
     logic [5:0]   in_index;
     logic [23:0]  psn;
@@ -158,6 +159,7 @@ package inc_pkg;
     logic [1:0]   dest;       // FWD_*
     logic [11:0]  ep;         // FWD_EP: where it leaves
     logic [7:0]   pipe;
+    logic         cut;        // data: the first destination's has left already
     logic [23:0]  psn;        // CNP: 0
     logic         ack_req;    // data
     logic [7:0]   syndrome;   // ACK
