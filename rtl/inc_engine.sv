@@ -123,6 +123,7 @@ module inc_engine #(
   wire             end_valid, end_ready, end_poison;
   wire [DATA_W-1:0] txp_data;
   inc_pkg::txhdr_t txh;
+  inc_pkg::txshape_t txs;
   wire             tbl_valid, tbl_ready, tbl_write, tbl_rsp_valid;
   wire [3:0]       tbl_id;
   wire [11:0]      tbl_index;
@@ -149,6 +150,7 @@ module inc_engine #(
     .byp_head_valid(head_valid), .byp_head_fits(head_fits),
     .byp_dec_valid(dec_valid), .byp_dec_bypass(dec_bypass),
     .m_hdr_valid(txh_valid), .m_hdr_ready(txh_ready), .m_hdr(txh),
+    .m_shape(txs),
     .m_pay_valid(txp_valid), .m_pay_ready(txp_ready), .m_pay_data(txp_data), .m_pay_last(txp_last),
     .m_end_valid(end_valid), .m_end_ready(end_ready), .m_end_poison(end_poison),
     .tbl_valid(tbl_valid), .tbl_ready(tbl_ready), .tbl_write(tbl_write), .tbl_id(tbl_id),
@@ -163,6 +165,7 @@ module inc_engine #(
   inc_deparse #(.DATA_W(DATA_W)) u_deparse (
     .clk(clk), .rst(rst),
     .s_hdr_valid(txh_valid), .s_hdr_ready(txh_ready), .s_hdr(txh),
+    .s_shape(txs),
     .s_pay_valid(txp_valid), .s_pay_ready(txp_ready), .s_pay_data(txp_data), .s_pay_last(txp_last),
     .s_end_valid(end_valid), .s_end_ready(end_ready), .s_end_poison(end_poison),
     .m_axis_tx_tdata(m_axis_tx_tdata), .m_axis_tx_tkeep(m_axis_tx_tkeep),

@@ -51,6 +51,7 @@ module inc_core #(
   output wire                   m_hdr_valid,
   input  wire                   m_hdr_ready,
   output inc_pkg::txhdr_t       m_hdr,
+  output inc_pkg::txshape_t     m_shape,
   output wire                   m_pay_valid,
   input  wire                   m_pay_ready,
   output wire [DATA_W-1:0]      m_pay_data,
@@ -513,6 +514,7 @@ module inc_core #(
     .slot_rd_block(slot_rd_block), .slot_meta(slot_meta),
     .slot_flip(slot_flip),
     .m_hdr_valid(m_hdr_valid), .m_hdr_ready(m_hdr_ready), .m_hdr(m_hdr),
+    .m_shape(m_shape),
     .m_rd_valid(rd_valid), .m_rd_ready(rd_ready), .m_rd_bank(rd_bank), .m_rd_addr(rd_addr),
     .m_rd_beats(rd_beats));
 

@@ -1,7 +1,7 @@
 // TranslateHeader: from a decision to send (txjob_t) to the header of the frame and the place of
 //                  its payload.
 //
-// Streams:       s_job_* in; m_hdr_* (inc_pkg::txhdr_t) to the deparser; m_rd_* to ReplicateData:
+// Streams:       s_job_* in; m_hdr_* (inc_pkg::txhdr_t, its shape) to the deparser; m_rd_* to ReplicateData:
 //                first beat of the slot, bank of its visible copy, beats (0 for an ACK).
 //                cut_*: instead of a job, the header of a result that leaves while its last
 //                contribution arrives. cut_load, while quiet and in the clock in which ep is that of
@@ -48,6 +48,7 @@ module inc_translate_header #(
   output wire                        m_hdr_valid,
   input  wire                        m_hdr_ready,
   output inc_pkg::txhdr_t            m_hdr,
+  output inc_pkg::txshape_t          m_shape,
   output wire                        m_rd_valid,
   input  wire                        m_rd_ready,
   output wire                        m_rd_bank,
@@ -61,6 +62,7 @@ module inc_translate_header #(
   inc_pkg::txjob_t  job_q;
   logic             hdr_valid_q, rd_valid_q;
   inc_pkg::txhdr_t  hdr_q, hdr_d;
+  inc_pkg::txshape_t shape_q, shape_d;
   logic             bank_q;
   logic [ADDR_W-1:0] addr_q;
   logic [15:0]      beats_q, beats_d;
@@ -126,6 +128,8 @@ module inc_translate_header #(
 
   assign m_hdr_valid = hdr_valid_q || cut_go;
   assign m_hdr       = hdr_q;
+  assign m_shape     = shape_q;
+  inc_frame_shape u_shape (.hdr(hdr_d), .shape(shape_d));
   assign m_rd_valid  = rd_valid_q;
   assign m_rd_bank   = bank_q;
   assign m_rd_addr   = addr_q;
@@ -134,14 +138,16 @@ module inc_translate_header #(
   always_ff @(posedge clk) begin
     read_q <= take;
     if (take) job_q <= s_job;
-    if (cut_load) hdr_q <= hdr_d;
+    if (cut_load || read_q) begin
+      hdr_q   <= hdr_d;
+      shape_q <= shape_d;
+    end
     if (cut_go) hdr_valid_q <= 1'b1;
     if (m_hdr_ready) hdr_valid_q <= 1'b0;
     if (m_rd_ready)  rd_valid_q  <= 1'b0;
     if (read_q) begin
       hdr_valid_q <= !has_reth;
       rd_valid_q  <= 1'b1;
-      hdr_q       <= hdr_d;
       offset_q    <= slot_meta.offset;
       bank_q      <= slot_flip;
       addr_q      <= ADDR_W'({job_q.block[BLK_W-1:0], 11'd0} >> $clog2(DATA_W));

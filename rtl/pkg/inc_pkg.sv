@@ -74,6 +74,16 @@ package inc_pkg;
     logic [15:0]  plen;       // payload bytes without pad; pad follows from it
   } txhdr_t;
 
+  // Lengths and sums that go with a txhdr_t (inc_frame_shape). A unit is four bytes.
+  typedef struct packed {
+    logic [15:0] udp_length;
+    logic [17:0] sum_a;      // of the IPv4 header: addresses
+    logic [17:0] sum_b;      // its other words
+    logic [3:0]  extra;      // headers are 54 + 4*extra bytes: 13 + extra units and lanes 0, 1
+    logic [14:0] icrc_at;    // unit of the frame that the ICRC is
+    logic [14:0] pay_units;  // of payload and pad
+  } txshape_t;
+
   // What a slot remembers of its contributions beside the payload. Which headers a frame of it has
   // follows from the opcode.
   typedef struct packed {

@@ -1,6 +1,7 @@
 // Primitives: each small, each by itself.
 inc_fifo.sv
 inc_lutram.sv
+inc_pass.sv
 inc_ram_1r1w.sv
 inc_ram_tdp.sv
 inc_rr_arb.sv

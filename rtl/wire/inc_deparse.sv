@@ -1,6 +1,6 @@
 // Writes frames: headers, payload, pad, checksums, ICRC.
 //
-// Streams:       s_hdr_* (one txhdr_t a frame) and s_pay_* (ceil(plen*8/DATA_W) beats, payload
+// Streams:       s_hdr_* (one txhdr_t a frame, with its shape: inc_frame_shape) and s_pay_* (ceil(plen*8/DATA_W) beats, payload
 //                from lane 0, bytes after plen ignored) in; m_axis_tx_* out, without FCS, tdest
 //                the port. s_end_*: one word for each frame whose header says late, in order: the
 //                beat with the end of its ICRC waits for it. s_end_poison 1: the frame is complete
@@ -10,9 +10,9 @@
 //                IPv6: flow label 0. UDP checksum 0, BTH reserved bits 0. Extended headers: RETH
 //                if has_reth, behind it AETH if has_aeth, else ImmDt if has_imm. is_cnp (then none
 //                of those, and plen 0): 16 zero bytes behind BTH.
-// Latency:       1 clock from the first payload beat, if its header was offered at least 2 clocks
+// Latency:       1 clock from the first payload beat, if its header was offered at least a clock
 //                before and no frame is before it, to the first beat out (without payload, and up
-//                to the beat in which it starts: 3 clocks from the header). A beat that holds
+//                to the beat in which it starts: 2 clocks from the header). A beat that holds
 //                bytes of the ICRC comes 3 + ceil($clog2(DATA_W/32) / 2) clocks later than it
 //                would, at least 2 after its s_end.
 // Throughput:    1 beat per clock; frames without bubbles when fed, those of one beat too.
@@ -36,6 +36,7 @@ module inc_deparse #(
   input  wire                  s_hdr_valid,
   output wire                  s_hdr_ready,
   input  wire inc_pkg::txhdr_t s_hdr,
+  input  wire inc_pkg::txshape_t s_shape,
 
   input  wire                  s_pay_valid,
   output wire                  s_pay_ready,
@@ -65,86 +66,36 @@ module inc_deparse #(
   localparam int IMAGE_W = IMAGE_BYTES * 8;
   localparam int MORE_W  = (IMAGE_W > DATA_W) ? IMAGE_W - DATA_W : 1; // behind the first beat
   localparam int HDR_W   = $bits(s_hdr);
+  localparam int SHAPE_W = $bits(s_shape);
   localparam int OUT_DEPTH = 16;
   // Up to 128 bits the IPv4 checksum is not in the first beat: it may come a clock later.
   localparam bit SUM_LATE = DATA_W <= 128;
 
-  // ---------------------------------------------------------------------------------------------
-  // Header, clock 0 to 1: lengths and half of the sum of the IPv4 header, on the way in.
-
-  typedef struct packed {
-    logic [15:0]     udp_length;
-    logic [17:0]     sum_a;      // addresses
-    logic [17:0]     sum_b;      // the other words of the IPv4 header
-    logic [3:0]      extra;      // headers are 54 + 4*extra bytes: 13 + extra units and lanes 0, 1
-    logic [AT_W-1:0] icrc_at;    // unit of the frame that the ICRC is
-    logic [AT_W-1:0] pay_units;  // of payload and pad
-  } work_t;
-
-  work_t           in, w;
-  inc_pkg::txhdr_t h;
-
-  localparam int WORK_W = $bits(in);
-
-  function automatic logic [17:0] word(input logic [15:0] value);
-    word = {2'b00, value};
-  endfunction
-
-  // Units of the extended headers: 0, 1 (ImmDt or AETH), 4 (RETH, or the body of a CNP), 5.
-  wire [1:0]  in_kind  = {s_hdr.has_reth || s_hdr.is_cnp, s_hdr.has_aeth || s_hdr.has_imm};
-  wire [2:0]  in_ext   = {in_kind[1], 1'b0, in_kind[0]};
-  // From IP to the ICRC, with the pad.
-  wire [15:0] in_total = (s_hdr.plen + {11'd0, in_ext, 2'b00} + 16'd47) & 16'hfffc;
-  logic [AT_W+1:0] in_icrc;
-
-  always_comb begin
-    in.udp_length = (s_hdr.plen + {11'd0, in_ext, 2'b00} + 16'd27) & 16'hfffc;
-    case ({s_hdr.is_v6, s_hdr.vlan_valid, in_kind})
-      4'b0001, 4'b0100: in.extra = 4'd1;
-      4'b0101:          in.extra = 4'd2;
-      4'b0010:          in.extra = 4'd4;
-      4'b0011, 4'b0110,
-      4'b1000:          in.extra = 4'd5;
-      4'b0111, 4'b1001,
-      4'b1100:          in.extra = 4'd6;
-      4'b1101:          in.extra = 4'd7;
-      4'b1010:          in.extra = 4'd9;
-      4'b1011, 4'b1110: in.extra = 4'd10;
-      4'b1111:          in.extra = 4'd11;
-      default:          in.extra = 4'd0;
-    endcase
-    in_icrc = {1'b0, s_hdr.plen} + {11'd0, in.extra, 2'b00} + 17'd55;
-    in.icrc_at   = in_icrc[AT_W+1:2];
-    in.pay_units = AT_W'((17'(s_hdr.plen) + 17'd3) >> 2);
-    in.sum_a = (word(s_hdr.sip[31:16]) + word(s_hdr.sip[15:0])) +
-               (word(s_hdr.dip[31:16]) + word(s_hdr.dip[15:0]));
-    // Version, IHL and DF: 0x4500 + 0x4000.
-    in.sum_b = (word({8'h85, s_hdr.tos}) + word({s_hdr.ttl, 8'd17})) + word(in_total);
-  end
-
-  wire              hdr_valid;
-  wire              load;
-  wire [HDR_W-1:0]  hdr_out;
-  wire [WORK_W-1:0] work_out;
+  inc_pkg::txhdr_t   h;
+  inc_pkg::txshape_t w;
+  wire               hdr_valid;
+  wire               load;
+  wire [HDR_W-1:0]   hdr_out;
+  wire [SHAPE_W-1:0] shape_out;
 
   assign h = hdr_out;
-  assign w = work_out;
+  assign w = shape_out;
 
-  inc_skid #(
-    .DATA_W(HDR_W + WORK_W)
-  ) u_hdr_skid (
+  inc_pass #(
+    .DATA_W(HDR_W + SHAPE_W)
+  ) u_hdr_pass (
     .clk    (clk),
     .rst    (rst),
     .s_valid(s_hdr_valid),
     .s_ready(s_hdr_ready),
-    .s_data ({s_hdr, in}),
+    .s_data ({s_hdr, s_shape}),
     .m_valid(hdr_valid),
     .m_ready(load),
-    .m_data ({hdr_out, work_out})
+    .m_data ({hdr_out, shape_out})
   );
 
   // ---------------------------------------------------------------------------------------------
-  // Header, clock 1 to 2: as bytes of the frame, byte i in [i*8 +: 8]: concatenations are written
+  // Header, clock 0 to 1: as bytes of the frame, byte i in [i*8 +: 8]: concatenations are written
   // last byte first, and numbers turned so that their most significant byte is first on the wire.
 
   function automatic logic [15:0] wire2(input logic [15:0] v);
@@ -615,7 +566,7 @@ module inc_deparse #(
   assign m_axis_tx_tuser  = user_q;
   assign m_axis_tx_tdest  = port_q;
 
-  wire unused_ok = &{1'b0, s_pay_last, wait_room, sum_room, in_icrc[1:0], pay_last_unit};
+  wire unused_ok = &{1'b0, s_pay_last, wait_room, sum_room, pay_last_unit};
 
 `ifdef INC_ASSERT
   logic f_spare_last_q;

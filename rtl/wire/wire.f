@@ -2,6 +2,7 @@
 inc_icrc_pkg.sv
 inc_bypass.sv
 inc_deparse.sv
+inc_frame_shape.sv
 inc_icrc_check.sv
 inc_icrc_cover.sv
 inc_icrc_gen.sv
