@@ -133,6 +133,7 @@ type timerKey struct {
 
 type timer struct {
 	armed uint64
+	sent  uint64 // clock of the first send at its endpoint that was recorded after it was due
 	ticks int
 }
 
@@ -527,6 +528,13 @@ func (s *Scoreboard) expect(stream int, f Frame) {
 // count adds a record that was right to the counters that the engine's own must equal.
 func (s *Scoreboard) count(r *spec.Record, ev engine.Event) {
 	c := &s.stats.Counters
+	if r.Cause == spec.CauseSend {
+		k := timerKey{ev.Endpoint, engine.Retransmit}
+		if t, ok := s.timers[k]; ok && t.sent == 0 && r.Clock >= t.due(s) {
+			t.sent = r.Clock
+			s.timers[k] = t
+		}
+	}
 	if r.Verdict == spec.VerdictPoisoned {
 		return // counted as such
 	}
@@ -716,18 +724,22 @@ func (s *Scoreboard) expiry(r *spec.Record, endpoint int) *Difference {
 	return nil
 }
 
-// latest is the last clock at which a timer may expire. The keeping walk leaves out a pipe that binds.
+// latest is the last clock at which a timer may expire. The keeping walk leaves out a pipe that binds. A timer that is
+// due while a result leaves there whose last contribution is still arriving waits for the record of that send.
 func (s *Scoreboard) latest(endpoint int, t timer) uint64 {
 	p := s.golden.Config().Endpoints[endpoint].OutPipe
 	if s.golden.PipeState(p).Binding {
 		return math.MaxUint64
 	}
-	return max(t.due(s), s.bound[p]) + s.TimerSlack()
+	return max(t.due(s), s.bound[p], t.sent) + s.TimerSlack()
 }
 
 // overdue checks that no timer has been forgotten.
 func (s *Scoreboard) overdue(clock uint64) error {
 	for k, t := range s.timers {
+		if len(s.in) > 0 && t.due(s) >= s.in[0].Clock {
+			continue // that frame may be arriving, and its result leaving: expiry judges when it comes
+		}
 		if latest := s.latest(k.endpoint, t); clock > latest {
 			what := "retransmission timer"
 			if k.kind == engine.RNRWait {

@@ -205,6 +205,8 @@ module inc_tb #(
     .handle   (handle),
     .tx_valid (u_engine.u_core.ret_tx_valid),
     .tx_record(u_engine.u_core.ret_tx_rec),
+    .cut_valid (u_engine.u_core.ret_cut_valid),
+    .cut_record(u_engine.u_core.ret_cut_rec),
     .ack_valid (u_engine.u_core.ret_ack2_valid),
     .ack_record(u_engine.u_core.ret_ack2_rec),
     .fw_valid (u_engine.u_core.ret_fw_valid),

@@ -6,7 +6,7 @@
 //                tbl_rsp_*).
 // Latency:       see docs/microarchitecture.md. Throughput: one payload beat per clock each way.
 // Back-pressure: the TX side never holds the RX side.
-// Retirement:    ret_tx_*, ret_ack2_*, ret_fw_*, ret_rx_*: what was done, in commit order (in one
+// Retirement:    ret_tx_*, ret_cut_*, ret_ack2_*, ret_fw_*, ret_rx_*: what was done, in commit order (in one
 //                clock in this order); read by the co-simulation from outside, left without load
 //                in synthesis.
 // Reset:         tables cleared in ENDPOINTS clocks, during which no frame is taken.
@@ -310,7 +310,7 @@ module inc_core #(
   wire                 cut_decide, cut_result, cut_leaves, cut_mode2, cut_pays, cut_end, cut_good;
   wire                 cut_ack_req, cut_release, cut_load, cut_go, cut_hold, cut_busy, cut_owed;
   wire                 cut_ok, cut_upset, cut_send, cut_sent, cut_forwarded, cut_poisoned;
-  wire [EP_W-1:0]      cut_ep;
+  wire [EP_W-1:0]      cut_ep, cut_hold_ep;
   wire [PIPE_W-1:0]    cut_pipe, cut_release_pipe;
   wire                 cut_jobs_idle;
   wire [31:0]          cut_number;
@@ -387,7 +387,7 @@ module inc_core #(
     .ack_valid(ack_valid && !ack_mode2), .ack_ep(ack_ep), .ack_pipe(ack_pipe), .ack_psn(ack_psn),
     .ack_syndrome(ack_syndrome), .ack_frame(ack_frame), .ack_done(ack3_done),
     .ack_verdict(ack3_verdict),
-    .freeze(cut_hold), .cut_rd(cut_look), .cut_rd_ep(lk.lead[EP_W-1:0]),
+    .freeze(cut_hold), .freeze_ep(cut_hold_ep), .cut_rd(cut_look), .cut_rd_ep(lk.lead[EP_W-1:0]),
     .cut_psn(cut_frame.psn), .cut_ok(cut_ok), .upset(cut_upset), .cut_send(cut_send),
     .cut_send_ep(cut_ep), .cut_send_pipe(cut_pipe), .cut_number(cut_number), .cut_sent(cut_sent),
     .job_room(sj_room), .job_valid(sj_valid), .job(sj), .job_number(job_number_q),
@@ -395,13 +395,7 @@ module inc_core #(
     .err_valid(err_valid), .err_pipe(err_pipe),
     .fault_valid(ftx_valid), .fault_kind(ftx_kind), .fault_ep(ftx_ep), .fault_psn(ftx_psn),
     .fault_got(ftx_got), .fault_wanted(ftx_wanted), .stat_event(event_tx),
-    .ret_valid(ret_out_valid), .ret_rec(ret_out_rec));
-
-  // Nothing of an out changes while a copy that has left is not entered.
-  wire                   ret_out_valid;
-  inc_spec_pkg::record_t ret_out_rec;
-  assign ret_tx_valid = ret_out_valid || ret_cut_valid;
-  assign ret_tx_rec   = ret_cut_valid ? ret_cut_rec : ret_out_rec;
+    .ret_valid(ret_tx_valid), .ret_rec(ret_tx_rec));
 
   // ------------------------------------------------------------------ Mode-II: what leaves
   // ACKs at the outs of Mode-II pipes. inc_pipe decides nothing while one is here, so at most one
@@ -493,7 +487,6 @@ module inc_core #(
     if (!rst) assert (!(aj_go && fj_go) && !(job_granted && !jf_ready));
     if (!rst) assert (!(fwd_valid && ack_fwd_valid));
     if (!rst) assert (!(job_granted && cut_go));
-    if (!rst) assert (!(ret_out_valid && ret_cut_valid));
 `endif
   end
 
@@ -566,7 +559,7 @@ module inc_core #(
         .jobs_idle(cut_jobs_idle), .forwards_idle(forwards_idle),
         .translate_quiet(translate_quiet && !jf_valid), .replicate_quiet(replicate_quiet),
         .out_ok(cut_ok), .upset(cut_upset), .job_number(job_number_q),
-        .load(cut_load), .go(cut_go), .hold(cut_hold), .busy(cut_busy), .owed(cut_owed),
+        .load(cut_load), .go(cut_go), .hold(cut_hold), .hold_ep(cut_hold_ep), .busy(cut_busy), .owed(cut_owed),
         .ep(cut_ep), .pipe(cut_pipe), .number(cut_number), .send_valid(cut_send),
         .sent(cut_sent), .forwarded(cut_forwarded),
         .s_sum_valid(sum_valid), .s_sum_id(sum_id), .s_sum_last(sum_last), .s_sum_data(sum_data),
@@ -580,6 +573,7 @@ module inc_core #(
       assign cut_load      = 1'b0;
       assign cut_go        = 1'b0;
       assign cut_hold      = 1'b0;
+      assign cut_hold_ep   = '0;
       assign cut_busy      = 1'b0;
       assign cut_owed      = 1'b0;
       assign cut_ep        = '0;
@@ -610,7 +604,7 @@ module inc_core #(
   end
 
   wire unused_ok = &{1'b0, t_out, t_index_q, ret_rx_valid, ret_rx_rec, ret_tx_valid,
-                     ret_tx_rec, ret_fw_valid, ret_fw_rec, ret_ack2_valid, ret_ack2_rec, ack_soon,
+                     ret_tx_rec, ret_cut_valid, ret_cut_rec, ret_fw_valid, ret_fw_rec, ret_ack2_valid, ret_ack2_rec, ack_soon,
                      ack_leaf, ack_msn, ack_rule, sum_valid, sum_bank, sum_addr, sum_data,
                      sum_last, sum_diff, s_early_qpn, cut_frame};
 

@@ -53,12 +53,13 @@ module inc_cut_through #(
   input  wire                    translate_quiet,
   input  wire                    replicate_quiet,
   input  wire                    out_ok,         // clock 2: the first out can take it (Mode-III)
-  input  wire                    upset,          // an out's state changes: out_ok is not to be trusted
+  input  wire                    upset,          // an ACK changes an out: out_ok is not to be trusted
   input  wire [31:0]             job_number,
 
   output wire                    load,           // clock 1: header of a copy, perhaps
   output wire                    go,             // clock 2: it leaves
-  output wire                    hold,           // nothing else begins to leave, no out changes
+  output wire                    hold,           // nothing else begins to leave
+  output wire [EP_W-1:0]         hold_ep,        // and the out does not change
   output wire                    busy,           // the copy leaves; its frame has not ended
   output wire                    owed,           // the copy left, and is not entered at its out
   output wire [EP_W-1:0]         ep,             // of the copy, as the rest
@@ -108,6 +109,7 @@ module inc_cut_through #(
   assign go   = try_q && result_valid && result_leaves && !upset_q && !upset
                 && (result_mode2 || out_ok);
   assign hold = load || try_q || busy_q || owed_q || poison_q;
+  assign hold_ep = busy_q || owed_q ? ep_q : result_ep;
   assign busy = busy_q;
   assign owed = owed_q;
   assign ep   = ep_q;

@@ -9,11 +9,11 @@
 //
 // Pipeline:      R, endpoint state arrives from its RAM; X, distances; Y, decision, write, record.
 //                An operation waits in R while one on the same endpoint is in X or Y.
-// Cut:           while freeze is 1 no operation begins but cut_send. cut_rd, cut_rd_ep: look at an
-//                out; in the clock behind, cut_psn is a PSN; one more, cut_ok says that it would be
-//                sent there next, if nothing was upset in these two clocks. cut_send_*: that PSN
-//                has left there, and is entered as sent (record number cut_number); held until
-//                cut_sent.
+// Cut:           while freeze is 1 nothing is sent, no ACK is taken, and the timer of freeze_ep does
+//                not expire. cut_rd, cut_rd_ep: look at an out; in the clock behind, cut_psn is a
+//                PSN; one more, cut_ok says that it would be sent there next, if nothing was upset
+//                in these two clocks. cut_send_*: that PSN has left there, and is entered as sent
+//                (record number cut_number); held until cut_sent.
 // Streams:       ack_* request, held until ack_done, with ack_verdict; job_* out (txjob_t).
 // Latency:       ack_done in the clock after ack_valid if ack_soon_ep was its endpoint in the
 //                clock before, else 1 more; the state is written, and the record given, in the
@@ -86,6 +86,7 @@ module inc_retransmission #(
 
   // a result that leaves while its last contribution arrives
   input  wire                          freeze,
+  input  wire [EP_W-1:0]               freeze_ep,
   input  wire                          cut_rd,
   input  wire [EP_W-1:0]               cut_rd_ep,
   input  wire [23:0]                   cut_psn,
@@ -188,11 +189,11 @@ module inc_retransmission #(
   wire   go_ack  = ack_valid && !a_taken && a_ep_q == ack_ep && !a_clash && !freeze;
   wire   c_clash = (x_valid_q && x_ep_q == cut_send_ep) || (y_valid_q && y_ep_q == cut_send_ep);
   wire   go_cut  = cut_send && a_ep_q == cut_send_ep && !c_clash;
-  wire   go_r    = r_valid_q && !r_clash && !go_ack && !freeze;
+  wire   go_r    = r_valid_q && !r_clash && !go_ack && !go_cut;
   wire   fetch   = !r_valid_q || go_r;
   wire   pick_s  = sw_valid && job_room && !hold && !(kw_valid && turn_q == 2'd3);
   assign fetch_s = fetch && pick_s && !freeze;
-  assign fetch_k = fetch && kw_valid && !pick_s && !hold_keep && !freeze;
+  assign fetch_k = fetch && kw_valid && !fetch_s && !hold_keep;
   assign cfg_pipe  = cut_send ? cut_send_pipe : ack_pipe;
   assign next_pipe = r_pipe_q;
 
@@ -276,15 +277,14 @@ module inc_retransmission #(
   wire y_send   = y_valid_q && y_q == X_SEND;
   wire y_keep   = y_valid_q && y_q == X_KEEP;
   wire a_ok     = y_ack && y_verdict_q == inc_spec_pkg::VERDICT_OK;
-  wire do_timer = y_keep && y_st_q.timer_armed && y_expired_q;
+  wire do_timer = y_keep && y_st_q.timer_armed && y_expired_q && !(freeze && y_ep_q == freeze_ep);
   wire do_rnr   = y_keep && y_st_q.rnr_wait && y_expired_q;
   wire y_cut    = y_valid_q && y_q == X_CUT;
-  wire do_job   = y_send && y_sendable_q && !pipe_error[y_pipe_q] && live[y_pipe_q];
+  wire do_job   = y_send && y_sendable_q && !pipe_error[y_pipe_q] && live[y_pipe_q] && !freeze;
   wire do_send  = do_job || y_cut;
 
   assign cut_sent  = y_cut;
-  assign upset     = y_ack || (y_send && y_sendable_q)
-                     || (y_keep && y_expired_q && (y_st_q.timer_armed || y_st_q.rnr_wait));
+  assign upset     = y_ack;
   assign job_valid = do_job;
   always_comb begin
     job         = '0;

@@ -14,7 +14,7 @@ package inc_build_pkg;
   localparam int MODE2       = 1;     // 1: Mode-II is built in
   localparam int MODE3       = 1;     // 1: Mode-III is built in
   localparam int FLOAT       = 1;     // 1: floating point is built in
-  localparam int CUT_THROUGH = 0;     // 1: a result leaves while its last contribution arrives
+  localparam int CUT_THROUGH = 1;     // 1: a result leaves while its last contribution arrives
 
 endpackage
 

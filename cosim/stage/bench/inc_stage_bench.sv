@@ -130,9 +130,12 @@ module inc_stage_bench #(
     .m_axis_bypass_tvalid(byp_tvalid), .m_axis_bypass_tready(byp_tready),
     .m_axis_bypass_tlast(byp_tlast), .m_axis_bypass_tid(byp_tid));
 
+  inc_pkg::txshape_t txh_shape;
+  inc_frame_shape u_shape (.hdr(txh_s), .shape(txh_shape));
   inc_deparse #(.DATA_W(DATA_W)) u_deparse (
     .clk(clk), .rst(rst),
     .s_hdr_valid(txh_valid), .s_hdr_ready(txh_ready), .s_hdr(txh_s),
+    .s_shape(txh_shape),
     .s_pay_valid(txp_valid), .s_pay_ready(txp_ready), .s_pay_data(txp_data), .s_pay_last(txp_last),
     .s_end_valid(end_valid), .s_end_ready(end_ready), .s_end_poison(end_poison),
     .m_axis_tx_tdata(tx_tdata), .m_axis_tx_tkeep(tx_tkeep), .m_axis_tx_tvalid(tx_tvalid),

@@ -37,6 +37,8 @@ module inc_engine_loop_core #(
   inc_spec_pkg::record_t  ret_tx_rec;
   logic                   ret_fw_valid;  // no Mode-II here
   inc_spec_pkg::record_t  ret_fw_rec;
+  logic                   ret_cut_valid; // nor is anything cut through
+  inc_spec_pkg::record_t  ret_cut_rec;
   logic                   ret_ack2_valid;
   inc_spec_pkg::record_t  ret_ack2_rec;
 
@@ -49,6 +51,8 @@ module inc_engine_loop_core #(
   assign ret_tx_valid = taken && m_axis_tlast;
   assign ret_fw_valid = 1'b0;
   assign ret_fw_rec   = '0;
+  assign ret_cut_valid = 1'b0;
+  assign ret_cut_rec   = '0;
   assign ret_ack2_valid = 1'b0;
   assign ret_ack2_rec   = '0;
 

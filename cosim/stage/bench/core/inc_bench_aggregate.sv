@@ -28,11 +28,20 @@ module inc_bench_aggregate (
     .clk(clk), .rst(rst),
     .s_valid(beat_valid), .s_dtype(beat.dtype), .s_op(beat.op), .s_start(beat.start),
     .s_compare(beat.compare), .s_bank(beat.bank),
-    .s_addr(beat.addr[ADDR_W-1:0]), .s_data(beat.data), .s_last(beat.last), .float_busy(),
+    .s_addr(beat.addr[ADDR_W-1:0]), .s_data(beat.data), .s_last(beat.last), .s_id(id_q), .float_busy(),
     .m_sum_valid(sum_valid), .m_sum_bank(sum.bank), .m_sum_addr(sum_addr), .m_sum_data(sum.data),
-    .m_sum_last(sum.last), .m_sum_diff(sum.diff),
+    .m_sum_last(sum.last), .m_sum_id(sum_id), .m_sum_diff(sum.diff),
     .tx_valid(rd_valid), .tx_ready(rd_ready), .tx_bank(rd.bank), .tx_addr(rd.addr[ADDR_W-1:0]),
     .tx_rd_valid(out_valid), .tx_rd_data(out.data));
+
+  // Beats are numbered, and so must the sums be: they leave in order.
+  logic [3:0] id_q, sum_id_q;
+  wire  [3:0] sum_id;
+  always_ff @(posedge clk) begin
+    id_q     <= rst ? '0 : id_q + 4'(beat_valid);
+    sum_id_q <= rst ? '0 : sum_id_q + 4'(sum_valid);
+    if (!rst && sum_valid) assert (sum_id == sum_id_q);
+  end
 
   inc_bench_watch #(.STREAM(0), .W($bits(out))) u_out (
     .clk(clk), .rst(rst), .handle(handle), .valid(out_valid), .data(out));

@@ -32,7 +32,7 @@ module inc_bench_hand_on (
   wire [7:0]   ack_verdict;
   wire level_valid, pipe_wr_valid, out_wr_valid, in_wr_valid, init_valid, cmd_valid, ask_valid;
   wire next_ack_valid, ack_done, ack_cmd_valid, room, read_valid, drain_valid, drained;
-  wire job_valid, job_ready, rec_valid, fw_rec_valid, rd_mine, stat_forward;
+  wire job_valid, job_ready, rec_valid, fw_rec_valid, rd_mine, stat_forward, idle, cut_done;
   logic ack_valid;
   wire  ack_soon = next_ack_valid && (!ack_valid || ack_done);
   wire  tables   = !ack_valid && !next_ack_valid;
@@ -108,6 +108,7 @@ module inc_bench_hand_on (
     .list_index(list_wr.index[EP_W-1:0]), .list_ep(list_wr.ep),
     .room(room), .cmd_valid(ack_cmd_valid || cmd_go), .cmd(ack_cmd_valid ? ack_cmd : cmd), .cmd_slow(1'b0),
     .chk_block(ask.block[BLK_W-1:0]), .block_busy(told.busy),
+    .idle(idle), .cut_number('0), .cut_done(cut_done),
     .drain(drain_valid), .drained(drained),
     .job_valid(job_valid), .job_ready(job_ready), .job(job), .job_number(job_number_q),
     .job_granted(granted), .job_done(done),
@@ -128,7 +129,7 @@ module inc_bench_hand_on (
   inc_bench_sink #(.STREAM(4), .W($bits(job))) u_job (
     .clk(clk), .rst(rst), .handle(handle), .valid(job_valid), .ready(job_ready), .data(job));
 
-  wire unused_ok = &{1'b0, rd_state, rd_mine, stat_forward, ack_verdict, read, drain};
+  wire unused_ok = &{1'b0, rd_state, rd_mine, stat_forward, idle, cut_done, ack_verdict, read, drain};
 
 endmodule
 

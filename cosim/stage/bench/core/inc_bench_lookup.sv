@@ -30,8 +30,21 @@ module inc_bench_lookup (
     .clk(clk), .rst(rst), .handle(handle), .valid(ep_wr_valid), .ready(tables), .data(ep_wr));
   inc_bench_source #(.STREAM(9), .W($bits(pipe_wr))) u_pipe_wr (
     .clk(clk), .rst(rst), .handle(handle), .valid(pipe_wr_valid), .ready(tables), .data(pipe_wr));
+  // A header waits in a register for a clock, in which its QPN is early.
+  inc_pkg::hdr_t next_hdr;
+  wire           next_valid, take;
+  logic          hdr_valid_q;
+  assign take      = !hdr_valid_q || hdr_ready;
+  assign hdr_valid = hdr_valid_q;
+  always_ff @(posedge clk) begin
+    if (take) begin
+      hdr_valid_q <= next_valid;
+      hdr         <= next_hdr;
+    end
+    if (rst) hdr_valid_q <= 1'b0;
+  end
   inc_bench_source #(.STREAM(10), .W($bits(hdr))) u_hdr (
-    .clk(clk), .rst(rst), .handle(handle), .valid(hdr_valid), .ready(hdr_ready), .data(hdr));
+    .clk(clk), .rst(rst), .handle(handle), .valid(next_valid), .ready(take), .data(next_hdr));
   // A TX read of the entry that is being written returns the old one or the new: not asked for.
   inc_bench_source #(.STREAM(11), .W($bits(tx_rd))) u_tx_rd (
     .clk(clk), .rst(rst), .handle(handle), .valid(tx_rd_valid), .ready(ready_o && !hold),
@@ -44,8 +57,10 @@ module inc_bench_lookup (
     .cfg_ep_wr(ep_go), .cfg_ep_index(ep_wr.index[$clog2(ENDPOINTS)-1:0]), .cfg_ep_data(ep_wr.cfg),
     .cfg_pipe_wr(pipe_go), .cfg_pipe_index(pipe_wr.index[$clog2(PIPES)-1:0]),
     .cfg_pipe_data(pipe_wr.cfg),
+    .cfg_out_wr(1'b0), .cfg_out_index('0), .cfg_out_data('0),
     .hold(hold), .idle(idle), .ready_o(ready_o),
     .s_hdr_valid(hdr_valid), .s_hdr_ready(hdr_ready), .s_hdr(hdr),
+    .s_early_qpn(next_hdr.dqpn[$clog2(ENDPOINTS)-1:0]),
     .m_lk_valid(lk_valid), .m_lk_ready(lk_ready), .m_lk(lk),
     .tx_rd_en(tx_rd_valid && ready_o && !hold), .tx_rd_index(tx_rd.index[$clog2(ENDPOINTS)-1:0]),
     .tx_rd_data(tx_cfg),

@@ -19,7 +19,7 @@ module inc_bench_replicate (
   logic       answer_q;
   logic [DATA_W-1:0] data;
   wire [ADDR_W-1:0]  addr;
-  wire        desc_valid, desc_ready, wr_valid, rd_valid, rd_ready, pay_valid, pay_ready, done;
+  wire        desc_valid, desc_ready, wr_valid, rd_valid, rd_ready, pay_valid, pay_ready, done, quiet;
 
   inc_bench_source #(.STREAM(8), .W($bits(desc))) u_desc (
     .clk(clk), .rst(rst), .handle(handle), .valid(desc_valid), .ready(desc_ready), .data(desc));
@@ -34,13 +34,23 @@ module inc_bench_replicate (
   inc_replicate_data #(.DATA_W(DATA_W), .ADDR_W(ADDR_W)) u_dut (
     .clk(clk), .rst(rst),
     .s_rd_valid(desc_valid), .s_rd_ready(desc_ready), .s_rd_bank(desc.bank),
-    .s_rd_addr(desc.addr[ADDR_W-1:0]), .s_rd_beats(desc.beats), .done(done),
+    .s_rd_addr(desc.addr[ADDR_W-1:0]), .s_rd_beats(desc.beats), .done(done), .quiet(quiet),
     .tx_valid(rd_valid), .tx_ready(rd_ready), .tx_bank(rd.bank), .tx_addr(addr),
     .tx_rd_valid(answer_q), .tx_rd_data(data),
     .m_pay_valid(pay_valid), .m_pay_ready(pay_ready), .m_pay_data(pay.data),
     .m_pay_last(pay.last));
   assign rd.addr       = 16'(addr);
   assign pulse.nothing = 1'b0;
+
+  // Quiet: every descriptor is done, and every beat that was read is gone.
+  logic [31:0] descs_q, dones_q, reads_q, pays_q;
+  always_ff @(posedge clk) begin
+    descs_q <= rst ? '0 : descs_q + 32'(desc_valid && desc_ready);
+    dones_q <= rst ? '0 : dones_q + 32'(done);
+    reads_q <= rst ? '0 : reads_q + 32'(rd_valid && rd_ready);
+    pays_q  <= rst ? '0 : pays_q + 32'(pay_valid && pay_ready);
+    if (!rst) assert (quiet == (descs_q == dones_q && reads_q == pays_q));
+  end
 
   inc_bench_sink #(.STREAM(0), .W($bits(pay))) u_pay (
     .clk(clk), .rst(rst), .handle(handle), .valid(pay_valid), .ready(pay_ready), .data(pay));

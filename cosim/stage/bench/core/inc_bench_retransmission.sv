@@ -35,6 +35,7 @@ module inc_bench_retransmission (
   wire level_valid, ack_done, pipe_wr_valid, out_wr_valid, init_valid, forget_valid;
   wire next_ack_valid;
   wire idle, job_valid, min_valid, queue_ready, sent_valid, sent_ready, err_valid, fault_valid, rec_valid;
+  wire cut_ok, upset, cut_sent;
   wire hold   = pipe_wr_valid || out_wr_valid || init_valid || forget_valid;
   // An ACK is announced in the clock before it is offered, and then held, as inc_pipe does.
   logic ack_valid;
@@ -93,6 +94,8 @@ module inc_bench_retransmission (
     .ack_valid(ack_valid), .ack_ep(ack.ep[EP_W-1:0]), .ack_pipe(ack.pipe[PIPE_W-1:0]),
     .ack_psn(ack.psn), .ack_syndrome(ack.syndrome), .ack_frame(ack.frame), .ack_done(ack_done),
     .ack_verdict(ack_verdict),
+    .freeze(1'b0), .freeze_ep('0), .cut_rd(1'b0), .cut_rd_ep('0), .cut_psn('0), .cut_ok(cut_ok), .upset(upset),
+    .cut_send(1'b0), .cut_send_ep('0), .cut_send_pipe('0), .cut_number('0), .cut_sent(cut_sent),
     .job_room(jobs <= 4'd4), .job_valid(job_valid), .job(job), .job_number(job_number_q),
     .min_valid(min_valid), .min_pipe(min_pipe), .min_psn(min.psn),
     .err_valid(err_valid), .err_pipe(err_pipe),
@@ -123,7 +126,7 @@ module inc_bench_retransmission (
     if (!rst) assert (!job_valid || queue_ready);
   end
 
-  wire unused_ok = &{1'b0, rd_state};
+  wire unused_ok = &{1'b0, rd_state, cut_ok, upset, cut_sent};
 
 endmodule
 

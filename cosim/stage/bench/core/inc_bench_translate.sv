@@ -13,6 +13,8 @@ module inc_bench_translate (
   localparam int ADDR_W = $clog2(BEATS);
 
   inc_pkg::txjob_t job;
+  inc_pkg::txshape_t shape, want;
+  wire             quiet;
   inc_pkg::txhdr_t hdr;
   inc_spec_pkg::ep_cfg_t ep;
   ep_write_t       ep_wr;
@@ -43,12 +45,20 @@ module inc_bench_translate (
   inc_translate_header #(.DATA_W(DATA_W), .ENDPOINTS(ENDPOINTS), .BLOCKS(BLOCKS)) u_dut (
     .clk(clk), .rst(rst),
     .s_job_valid(job_valid), .s_job_ready(job_ready), .s_job(job),
+    .cut_load(1'b0), .cut_go(1'b0), .cut_psn('0), .cut_ack_req(1'b0), .cut_meta('0), .quiet(quiet),
     .ep_rd_en(ep_rd), .ep_rd_index(ep_index), .ep(ep),
     .slot_rd_en(slot_rd), .slot_rd_ready(1'b1), .slot_rd_block(slot_block), .slot_meta(meta), .slot_flip(flip),
-    .m_hdr_valid(hdr_valid), .m_hdr_ready(hdr_ready), .m_hdr(hdr),
+    .m_hdr_valid(hdr_valid), .m_hdr_ready(hdr_ready), .m_hdr(hdr), .m_shape(shape),
     .m_rd_valid(desc_valid), .m_rd_ready(desc_ready), .m_rd_bank(desc.bank),
     .m_rd_addr(addr), .m_rd_beats(desc.beats));
   assign desc.addr = 16'(addr);
+
+  // The shape that comes with a header is that header's.
+  inc_frame_shape u_want (.hdr(hdr), .shape(want));
+  always_ff @(posedge clk) begin
+    if (!rst && hdr_valid) assert (shape == want);
+    if (!rst && quiet) assert (!hdr_valid && !desc_valid);
+  end
 
   inc_bench_sink #(.STREAM(0), .W($bits(hdr))) u_hdr (
     .clk(clk), .rst(rst), .handle(handle), .valid(hdr_valid), .ready(hdr_ready), .data(hdr));
