@@ -16,7 +16,7 @@
 // Parameters:    DATA_W 64..512 (powers of two; larger elaborate but are not verified yet); PORTS
 //                1..64; ENDPOINTS 2..4096, PIPES 2..256, POOL_KB 4.., powers of two; FAN_IN
 //                2..64; MTU 256..4096, power of two; MODE2, MODE3, FLOAT, CUT_THROUGH 0 or 1:
-//                hardware that is left out or built in (CUT_THROUGH: not built, a bit in CAPS).
+//                hardware that is left out or built in.
 //                docs/configuration.md has a table.
 // Source:        protocol.md 3 to 6, 9 to 11; the paper's IncEngine.
 // Byte 0 of a frame is tdata[7:0].

@@ -51,7 +51,7 @@ var (
 	CapsListsCounters    = Field{"CAPS_LISTS.counters", 16, 16}   // counters behind CNT_INDEX
 	CtrlErrorClear       = Field{"CTRL.error_clear", 0, 1}        // 1 forgets the error in ERROR_FIRST, so that the next one is kept
 	CapsEngineFanIn      = Field{"CAPS_ENGINE.fan_in", 0, 7}      // most ins of a pipe, 2..64
-	CapsEngineCutThrough = Field{"CAPS_ENGINE.cut_through", 8, 1} // CUT_THROUGH of the build is 1 (reserved: every result is stored before it leaves)
+	CapsEngineCutThrough = Field{"CAPS_ENGINE.cut_through", 8, 1} // a result leaves while its last contribution arrives (CUT_THROUGH of the build)
 	TableCmdWrite        = Field{"TABLE_CMD.write", 0, 1}         // 1: write the entry; 0: read it
 	TableCmdTableID      = Field{"TABLE_CMD.table_id", 4, 4}      // table, in the order of inc.yaml: tables
 	TableCmdIndex        = Field{"TABLE_CMD.index", 16, 12}       // entry

@@ -28,7 +28,7 @@ type Capabilities struct {
 	Mode3     bool
 	Float     bool
 
-	CutThrough bool // CUT_THROUGH of the build is 1; no build cuts through
+	CutThrough bool // a result leaves while its last contribution arrives
 }
 
 // Blocks is the size of the payload pool in blocks of spec.BlockBytes.

@@ -4,8 +4,8 @@
 //                memory, s_bank the visible copy (read; the other is written); s_start: first
 //                contribution, write instead of reduce (never 0 + x); s_compare: a further one
 //                leaves what the slot holds, and m_sum_diff names the 32-bit words that differ.
-//                s_last and s_id come out with the beat. m_sum_*: every beat as it is written, in order:
-//                data, place, the bank written, last, diff.
+//                s_last and s_id come out with the beat. m_sum_*: every beat as it is written, in
+//                order: data, place, the bank written, last, diff.
 // Latency:       L is inc_alu's: 1, 2 or 6 clocks by type and operator. m_sum_* is valid L + 1
 //                clocks after the beat, and is written in this clock; a read that is issued L + 2
 //                clocks after the beat sees it.
@@ -18,9 +18,9 @@
 //                float_busy low a beat may come 1 clock later, whatever it is, unless a beat comes
 //                in this clock.
 // Reset:         the stages empty.
-// Parameters:    DATA_W 64..4096, FLOAT 0 or 1; ID_W bits that go with a beat; DEPTH beats a bank. Above 2048 bits a beat is more
-//                than a block of 256 bytes: a slot takes at least one beat, and its address is
-//                that of the block, divided by the blocks of a beat.
+// Parameters:    DATA_W 64..4096, FLOAT 0 or 1; ID_W bits that go with a beat; DEPTH beats a bank.
+//                Above 2048 bits a beat is more than a block of 256 bytes: a slot takes at least
+//                one beat, and its address is that of the block, divided by the blocks of a beat.
 // Source:        protocol.md 4, 11; microarchitecture.md "Commit order".
 `default_nettype none
 
@@ -81,9 +81,11 @@ module inc_aggregate_data #(
   inc_alu #(.DATA_W(DATA_W), .FLOAT(FLOAT), .TAG_W(ID_W + ADDR_W + 2)) u_alu (
     .clk(clk), .rst(rst),
     .s_valid(a_valid_q), .s_dtype(a_dtype_q), .s_op(a_op_q), .s_start(a_start_q),
-    .s_compare(a_compare_q), .s_tag({a_id_q, a_last_q, !a_bank_q, a_addr_q}), .s_a(old), .s_x(a_data_q),
+    .s_compare(a_compare_q), .s_tag({a_id_q, a_last_q, !a_bank_q, a_addr_q}),
+    .s_a(old), .s_x(a_data_q),
     .float_busy(alu_busy),
-    .m_valid(m_sum_valid), .m_tag({m_sum_id, m_sum_last, m_sum_bank, m_sum_addr}), .m_data(m_sum_data),
+    .m_valid(m_sum_valid), .m_tag({m_sum_id, m_sum_last, m_sum_bank, m_sum_addr}),
+    .m_data(m_sum_data),
     .m_diff(m_sum_diff));
 
   always_ff @(posedge clk) begin

@@ -6,7 +6,8 @@
 //                tbl_rsp_*).
 // Latency:       see docs/microarchitecture.md. Throughput: one payload beat per clock each way.
 // Back-pressure: the TX side never holds the RX side.
-// Retirement:    ret_tx_*, ret_cut_*, ret_ack2_*, ret_fw_*, ret_rx_*: what was done, in commit order (in one
+// Retirement:    ret_tx_*, ret_cut_*, ret_ack2_*, ret_fw_*, ret_rx_*: what was done, in
+//                commit order (in one
 //                clock in this order); read by the co-simulation from outside, left without load
 //                in synthesis.
 // Reset:         tables cleared in ENDPOINTS clocks, during which no frame is taken.
@@ -191,6 +192,22 @@ module inc_core #(
   inc_spec_pkg::pipe_cfg_t tx_cfg, send_cfg, keep_cfg;
   wire [PIPE_W-1:0]        send_cfg_pipe, keep_cfg_pipe;
 
+  // A result that leaves while its last contribution arrives. The first out of the pipe of every
+  // data frame is looked up beside its slot, if nothing else is.
+  wire                 cut_look = CUT_THROUGH != 0 && lk_valid && lk.is_data;
+  wire                 cut_decide, cut_result, cut_leaves, cut_mode2, cut_pays, cut_end, cut_good;
+  wire                 cut_ack_req, cut_release, cut_load, cut_go, cut_hold, cut_busy, cut_owed;
+  wire                 cut_ok, cut_upset, cut_send, cut_sent, cut_forwarded, cut_poisoned;
+  wire [EP_W-1:0]      cut_ep, cut_hold_ep;
+  wire [PIPE_W-1:0]    cut_pipe, cut_release_pipe;
+  wire                 cut_jobs_idle;
+  wire [31:0]          cut_number;
+  inc_pkg::lookup_t    cut_frame;
+  inc_pkg::slot_meta_t cut_meta;
+  wire                 forwards_idle, translate_quiet, replicate_quiet;
+  wire                 ret_cut_valid;
+  inc_spec_pkg::record_t ret_cut_rec;
+
   inc_lookup_table #(.ENDPOINTS(ENDPOINTS), .PIPES(PIPES)) u_lookup (
     .clk(clk), .rst(rst),
     .cfg_ep_wr(t_fire && t_is_ep), .cfg_ep_index(t_index_q[EP_W-1:0]), .cfg_ep_data(t_ep),
@@ -303,22 +320,6 @@ module inc_core #(
   end
 
   assign stat_event = event_rx | event_tx | event_fw | event_ack2;
-
-  // A result that leaves while its last contribution arrives. The first out of the pipe of every data
-  // frame is looked up beside its slot, if nothing else is.
-  wire                 cut_look = CUT_THROUGH != 0 && lk_valid && lk.is_data;
-  wire                 cut_decide, cut_result, cut_leaves, cut_mode2, cut_pays, cut_end, cut_good;
-  wire                 cut_ack_req, cut_release, cut_load, cut_go, cut_hold, cut_busy, cut_owed;
-  wire                 cut_ok, cut_upset, cut_send, cut_sent, cut_forwarded, cut_poisoned;
-  wire [EP_W-1:0]      cut_ep, cut_hold_ep;
-  wire [PIPE_W-1:0]    cut_pipe, cut_release_pipe;
-  wire                 cut_jobs_idle;
-  wire [31:0]          cut_number;
-  inc_pkg::lookup_t    cut_frame;
-  inc_pkg::slot_meta_t cut_meta;
-  wire                 forwards_idle, translate_quiet, replicate_quiet;
-  wire                 ret_cut_valid;
-  inc_spec_pkg::record_t ret_cut_rec;
 
   // What inc_pipe hands on of Mode-II, to inc_forward.
   wire [BLK_W-1:0]  fwd_chk_block;
@@ -559,7 +560,8 @@ module inc_core #(
         .jobs_idle(cut_jobs_idle), .forwards_idle(forwards_idle),
         .translate_quiet(translate_quiet && !jf_valid), .replicate_quiet(replicate_quiet),
         .out_ok(cut_ok), .upset(cut_upset), .job_number(job_number_q),
-        .load(cut_load), .go(cut_go), .hold(cut_hold), .hold_ep(cut_hold_ep), .busy(cut_busy), .owed(cut_owed),
+        .load(cut_load), .go(cut_go), .hold(cut_hold), .hold_ep(cut_hold_ep), .busy(cut_busy),
+        .owed(cut_owed),
         .ep(cut_ep), .pipe(cut_pipe), .number(cut_number), .send_valid(cut_send),
         .sent(cut_sent), .forwarded(cut_forwarded),
         .s_sum_valid(sum_valid), .s_sum_id(sum_id), .s_sum_last(sum_last), .s_sum_data(sum_data),
@@ -591,7 +593,8 @@ module inc_core #(
       assign ret_cut_rec   = '0;
       wire unused_cut = &{1'b0, cut_decide, cut_result, cut_leaves, cut_mode2, cut_pays, cut_end,
                           cut_good, cut_release, cut_ok, cut_upset, cut_sent, cut_forwarded,
-                          forwards_idle, translate_quiet, replicate_quiet, cut_jobs_idle, m_end_ready,
+                          forwards_idle, translate_quiet, replicate_quiet, cut_jobs_idle,
+                          m_end_ready,
                           cut_release_pipe,
                           sum_id};
     end
@@ -604,7 +607,8 @@ module inc_core #(
   end
 
   wire unused_ok = &{1'b0, t_out, t_index_q, ret_rx_valid, ret_rx_rec, ret_tx_valid,
-                     ret_tx_rec, ret_cut_valid, ret_cut_rec, ret_fw_valid, ret_fw_rec, ret_ack2_valid, ret_ack2_rec, ack_soon,
+                     ret_tx_rec, ret_cut_valid, ret_cut_rec, ret_fw_valid, ret_fw_rec,
+                     ret_ack2_valid, ret_ack2_rec, ack_soon,
                      ack_leaf, ack_msn, ack_rule, sum_valid, sum_bank, sum_addr, sum_data,
                      sum_last, sum_diff, s_early_qpn, cut_frame};
 

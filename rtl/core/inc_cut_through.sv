@@ -53,7 +53,7 @@ module inc_cut_through #(
   input  wire                    translate_quiet,
   input  wire                    replicate_quiet,
   input  wire                    out_ok,         // clock 2: the first out can take it (Mode-III)
-  input  wire                    upset,          // an ACK changes an out: out_ok is not to be trusted
+  input  wire                    upset,          // an ACK changes an out: out_ok may be old
   input  wire [31:0]             job_number,
 
   output wire                    load,           // clock 1: header of a copy, perhaps

@@ -6,7 +6,7 @@
 //                is taken in that clock, or none), its dqpn.
 // Latency:       1 clock: compare. The table is read in the clock before.
 // Throughput:    1 frame per clock.
-// Back-pressure: m_lk_ready low holds the stage; no frame is lost.
+// Back-pressure: s_hdr_ready does not depend on m_lk_ready in its clock: one frame more may wait.
 // Reset:         stage empty; a walk of max(ENDPOINTS, PIPES) clocks makes every entry invalid,
 //                and no frame is taken until it is over.
 // Tables:        the endpoint index is the low bits of the local QPN, so no CAM is needed:
@@ -85,16 +85,18 @@ module inc_lookup_table #(
     if (rst) clear_q <= '0;
   end
 
-  // The table is read with the QPN of the header that comes next. A write makes what was read stale.
+  // The table is read with the QPN of the header that comes next. A write makes that stale.
   inc_pkg::hdr_t h;
   logic          stale_q;
-  logic          l2_valid_q;
-  inc_pkg::lookup_t l2_q, l2_d;
+  inc_pkg::lookup_t l2_d;
+  localparam int LK_W = $bits(l2_d);
+  wire [LK_W-1:0] l2_out;
+  wire            l2_ready;
 
-  wire l2_free   = !l2_valid_q || m_lk_ready;
-  assign s_hdr_ready = l2_free && !hold && !clearing && !stale_q;
+  wire open      = !hold && !clearing && !stale_q;
+  assign s_hdr_ready = l2_ready && open;
   wire take      = s_hdr_valid && s_hdr_ready;
-  assign idle    = !l2_valid_q;
+  assign idle    = !m_lk_valid;
   assign h       = s_hdr;
 
   wire [EPC_W-1:0] ep_rdata;
@@ -208,16 +210,13 @@ module inc_lookup_table #(
     l2_d.op            = pc.op;
   end
 
-  assign m_lk_valid = l2_valid_q;
-  assign m_lk       = l2_q;
+  inc_skid #(.DATA_W(LK_W)) u_found (
+    .clk(clk), .rst(rst), .s_valid(s_hdr_valid && open), .s_ready(l2_ready), .s_data(l2_d),
+    .m_valid(m_lk_valid), .m_ready(m_lk_ready), .m_data(l2_out));
+  assign m_lk = l2_out;
 
   always_ff @(posedge clk) begin
     stale_q <= ep_wr;
-    if (l2_free) begin
-      l2_valid_q <= take;
-      l2_q       <= l2_d;
-    end
-    if (rst) l2_valid_q <= 1'b0;
   end
 
   wire unused_ok = &{1'b0, h.dmac, h.mig_req, h.tos[7:2], h.rkey, h.opcode[7:4],

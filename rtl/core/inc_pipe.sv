@@ -15,7 +15,8 @@
 //                cut_* to and from CutThrough: see there.
 // Latency:       PK: 1 clock to read the slot (the clock of the commit before, if there is no
 //                pause), 1 to decide, in which the first beat is added already; the others as they
-//                come; commit with the end of the frame, a clock after the decision at the earliest.
+//                come; commit with the end of the frame, a clock after the decision at the
+//                earliest.
 // Throughput:    a data frame takes its beats, at least 2 clocks. An ACK takes 1: it is handed to a
 //                place of its own, and the frame behind it goes on while it is answered there; 2 if
 //                that frame is an ACK, too.
@@ -439,7 +440,8 @@ module inc_pipe #(
   logic [7:0]        v_q;             // verdict but for the comparison and the end of the frame
   logic              v_engine_q;      // it is the pipe's own verdict
   logic              compare_q, behind_q, refuse_q, replay_q, forward_q, was_full_q;
-  logic              ahead_q, next_q, fresh_q;  // next_q: the next to be released; fresh_q: first clock
+  logic              ahead_q, next_q; // next_q: the next to be released
+  logic              fresh_q;         // first clock behind the decision
   logic [4:0]        equal_q;         // opcode, length, ImmDt, offset, DMA length
   logic [ADDR_W-1:0] addr_q;
   logic [15:0]       left_q;
@@ -461,9 +463,12 @@ module inc_pipe #(
   wire   decide   = pk_q == PK_DECIDE;
   wire   stream   = pk_q == PK_STREAM;
   wire   last     = left_q <= 16'd1;
-  wire   eof_ok   = eof_verdict == inc_spec_pkg::VERDICT_OK;
+  // How a frame ended is read a clock ahead.
+  logic       e_valid_q, e_ok_q;
+  logic [7:0] e_verdict_q;
+  wire   eof_ok   = e_ok_q;
   wire   to_ack   = c_q.is_ack && eof_ok && v_q == inc_spec_pkg::VERDICT_OK;
-  wire   known    = stream && eof_valid && byp_head_valid;    // how the frame ended
+  wire   known    = stream && e_valid_q && byp_head_valid;    // how the frame ended
   wire   end_ok   = known && !to_ack && !ak_valid_q && !recheck_q && !imm
                     && (!control_q || ctl_done);
   // An ACK waits for its answer in a place of its own. Behind it a frame is decided and streamed,
@@ -495,7 +500,7 @@ module inc_pipe #(
                         || (stream && left_q != 16'd0 && (!last || !whole || end_ok));
   wire   beat         = pay_valid && pay_ready;
   assign fin          = end_ok && last && (left_q == 16'd0 || pay_valid) && !fold_due;
-  assign eof_ready    = fin || hand;
+  assign eof_ready    = !e_valid_q || fin || hand;
 
   // A further control signal has been compared: its slot stays as it is.
   assign add_nothing = control_q && !start_q;
@@ -518,7 +523,7 @@ module inc_pipe #(
   assign cut_meta    = d_meta;
   assign cut_ack_req = !c_mode2 || d_meta.ack_req;
   assign cut_leaves  = v_q == inc_spec_pkg::VERDICT_OK && !mismatch && !refuse_q && !control_q
-                       && !apart_q && !error_q[c_pipe] && !eof_valid && !ak_valid_q
+                       && !apart_q && !error_q[c_pipe] && !e_valid_q && !ak_valid_q
                        && !inc_spec_pkg::opcode_has_reth({4'd0, c_meta.opcode})
                        && (c_mode2 ? forward_q && !replay_q
                                    : full_q && in_order_q && next_q && adv_idle);
@@ -542,7 +547,7 @@ module inc_pipe #(
   assign keep_flip = add_nothing || (apart_q && !(full_q && c_q.fan_in[0]));
 
   logic [7:0] f_verdict;
-  wire [7:0]  f_verdict_raw = !eof_ok ? eof_verdict : v;
+  wire [7:0]  f_verdict_raw = !eof_ok ? e_verdict_q : v;
   wire        is_byp = inc_spec_pkg::verdict_is_bypass(f_verdict_raw);
   always_comb begin
     f_verdict = f_verdict_raw;
@@ -601,9 +606,17 @@ module inc_pipe #(
   wire [PIPES-1:0] rcy_1h, err_1h;
   wire             rcy_any, err_any;
   wire [PIPE_W-1:0] err_idx;
+  // chosen a clock ahead
+  wire              rcy_found;
+  wire [PIPE_W-1:0] rcy_idx;
+  logic             rcy_valid_q;
+  logic [PIPE_W-1:0] rcy_pipe_q;
+  assign rcy_pipe = rcy_pipe_q;
+  assign rcy_any  = rcy_valid_q && !(pk_busy && c_q.is_data && c_pipe == rcy_pipe_q)
+                    && !(cut_owed && cut_pipe == rcy_pipe_q);
   inc_rr_arb #(.N(PIPES)) u_rcy_arb (
-    .clk(clk), .rst(rst), .req(rcy_pend & ~pk_pipe_mask), .advance(rcy_take),
-    .grant_valid(rcy_any), .grant(rcy_1h), .grant_idx(rcy_pipe));
+    .clk(clk), .rst(rst), .req(rcy_pend & ~pk_pipe_mask), .advance(rcy_found && !rcy_valid_q),
+    .grant_valid(rcy_found), .grant(rcy_1h), .grant_idx(rcy_idx));
   inc_rr_arb #(.N(PIPES)) u_err_arb (
     .clk(clk), .rst(rst), .req(err_pend_q & ~pk_pipe_mask), .advance(op_err),
     .grant_valid(err_any), .grant(err_1h), .grant_idx(err_idx));
@@ -613,7 +626,7 @@ module inc_pipe #(
   // table access
   wire quiet       = tbl_seen_q && tbl_valid && lk_idle && !pk_busy && !ak_valid_q && !bind_busy
                      && adv_idle && ao_idle && tx_idle && jobs_idle && fwd_drained && !cut_owed
-                     && rcy_pend == '0 && err_pend_q == '0;
+                     && rcy_pend == '0 && !rcy_valid_q && err_pend_q == '0;
   wire drained     = !bound_q[tbl_p] || error_q[tbl_p]
                      || (op_ps.pending == 24'd0
                          && (op_ps.mode2 ? quiesced_q[tbl_p] : op_ps.psn_start == op_ps.next_send));
@@ -743,7 +756,7 @@ module inc_pipe #(
   end
 
   // the pipe's words
-  assign ps_wr = f_count || f_window || adv || op_rel || op_rcy || init_pipe;
+  assign ps_wr = f_count || f_window || adv || op_rel || (rcy_take && !rcy_move[23]) || init_pipe;
   always_comb begin
     ps_wr_pipe = op_pipe;
     ps_wr_data = op_ps;
@@ -766,7 +779,7 @@ module inc_pipe #(
     end else if (op_rel) begin
       ps_wr_data.next_send = op_ps.next_send + 24'd1;
       ps_wr_data.pending   = op_ps.pending - 24'(rel_fan_in);
-    end else if (op_rcy) begin
+    end else if (rcy_take) begin
       ps_wr_data.psn_start = rcy_psn;
     end else if (init_pipe) begin
       ps_wr_data             = '0;
@@ -784,6 +797,11 @@ module inc_pipe #(
   always_ff @(posedge clk) begin
     // ---------------------------------------------------------------- PK
     fresh_q <= decide;
+    if (eof_ready) begin
+      e_valid_q   <= eof_valid;
+      e_ok_q      <= eof_verdict == inc_spec_pkg::VERDICT_OK;
+      e_verdict_q <= eof_verdict;
+    end
     case (pk_q)
       PK_DECIDE: begin
         pk_q         <= PK_STREAM;
@@ -887,6 +905,11 @@ module inc_pipe #(
     if (f_mismatch) error_q[c_pipe] <= 1'b1;
 
     // ---------------------------------------------------------------- OP
+    if (rcy_take) rcy_valid_q <= 1'b0;
+    if (!rcy_valid_q) begin
+      rcy_valid_q <= rcy_found;
+      rcy_pipe_q  <= rcy_idx;
+    end
     if (op_err) begin
       error_q[err_idx]    <= 1'b1;
       err_pend_q[err_idx] <= 1'b0;
@@ -911,10 +934,12 @@ module inc_pipe #(
 
     if (rst) begin
       pk_q        <= PK_IDLE;
+      e_valid_q   <= 1'b0;
       frame_q     <= '0;
       ak_valid_q  <= 1'b0;
       recheck_q   <= 1'b0;
       hist_q      <= '0;
+      rcy_valid_q <= 1'b0;
       error_q     <= '0;
       err_pend_q  <= '0;
       bound_q     <= '0;

@@ -9,11 +9,11 @@
 //
 // Pipeline:      R, endpoint state arrives from its RAM; X, distances; Y, decision, write, record.
 //                An operation waits in R while one on the same endpoint is in X or Y.
-// Cut:           while freeze is 1 nothing is sent, no ACK is taken, and the timer of freeze_ep does
-//                not expire. cut_rd, cut_rd_ep: look at an out; in the clock behind, cut_psn is a
-//                PSN; one more, cut_ok says that it would be sent there next, if nothing was upset
-//                in these two clocks. cut_send_*: that PSN has left there, and is entered as sent
-//                (record number cut_number); held until cut_sent.
+// Cut:           while freeze is 1 nothing is sent, no ACK is taken, and the timer of freeze_ep
+//                does not expire. cut_rd, cut_rd_ep: look at an out; in the clock behind, cut_psn
+//                is a PSN; one more, cut_ok says that it would be sent there next, if nothing was
+//                upset in these two clocks. cut_send_*: that PSN has left there, and is entered as
+//                sent (record number cut_number); held until cut_sent.
 // Streams:       ack_* request, held until ack_done, with ack_verdict; job_* out (txjob_t).
 // Latency:       ack_done in the clock after ack_valid if ack_soon_ep was its endpoint in the
 //                clock before, else 1 more; the state is written, and the record given, in the
@@ -518,7 +518,8 @@ module inc_retransmission #(
     ret_rec.ep_error    = 32'(y_st_d.ep_error);
   end
 
-  wire unused_ok = &{1'b0, a_rd, a_rd_st, x_overdue, x_fresh, x_sendable, below, cfg, f_cfg, sw_first,
+  wire unused_ok = &{1'b0, a_rd, a_rd_st, x_overdue, x_fresh, x_sendable, below, cfg, f_cfg,
+                     sw_first,
                      sw_last, x_slot};
 
 endmodule

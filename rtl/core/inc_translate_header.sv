@@ -1,11 +1,12 @@
 // TranslateHeader: from a decision to send (txjob_t) to the header of the frame and the place of
 //                  its payload.
 //
-// Streams:       s_job_* in; m_hdr_* (inc_pkg::txhdr_t, its shape) to the deparser; m_rd_* to ReplicateData:
-//                first beat of the slot, bank of its visible copy, beats (0 for an ACK).
-//                cut_*: instead of a job, the header of a result that leaves while its last
-//                contribution arrives. cut_load, while quiet and in the clock in which ep is that of
-//                its out, takes it; cut_go, in the clock behind, offers it (else it is forgotten).
+// Streams:       s_job_* in; m_hdr_* (inc_pkg::txhdr_t, its shape) to the deparser; m_rd_* to
+//                ReplicateData: first beat of the slot, bank of its visible copy, beats (0 for an
+//                ACK). cut_*: instead of a job, the header of a result that leaves while its last
+//                contribution arrives. cut_load, while quiet and in the clock in which ep is that
+//                of its out, takes it; cut_go, in the clock behind, offers it (else it is
+//                forgotten).
 // Latency:       2 clocks: endpoint and slot read; header built. With RETH 3: its VA is added.
 // Throughput:    one job per 2 clocks, with RETH per 3.
 // Back-pressure: a job is taken once there is room for its header and its read descriptor.

@@ -1,11 +1,12 @@
 // Writes frames: headers, payload, pad, checksums, ICRC.
 //
-// Streams:       s_hdr_* (one txhdr_t a frame, with its shape: inc_frame_shape) and s_pay_* (ceil(plen*8/DATA_W) beats, payload
-//                from lane 0, bytes after plen ignored) in; m_axis_tx_* out, without FCS, tdest
-//                the port. s_end_*: one word for each frame whose header says late, in order: the
-//                beat with the end of its ICRC waits for it. s_end_poison 1: the frame is complete
-//                and right but for its ICRC, which is inverted, and tuser is 1 on its last beat
-//                (make the FCS bad). tuser is 0 on every other beat.
+// Streams:       s_hdr_* (one txhdr_t a frame, with its shape: inc_frame_shape) and s_pay_*
+//                (ceil(plen*8/DATA_W) beats, payload from lane 0, bytes after plen ignored) in;
+//                m_axis_tx_* out, without FCS, tdest the port. s_end_*: one word for each frame
+//                whose header says late, in order: the beat with the end of its ICRC waits for it.
+//                s_end_poison 1: the frame is complete and right but for its ICRC, which is
+//                inverted, and tuser is 1 on its last beat (make the FCS bad). tuser is 0 on every
+//                other beat.
 // Frame:         lengths, IPv4 checksum, pad and ICRC are worked out here. IPv4: IHL 5, ID 0, DF.
 //                IPv6: flow label 0. UDP checksum 0, BTH reserved bits 0. Extended headers: RETH
 //                if has_reth, behind it AETH if has_aeth, else ImmDt if has_imm. is_cnp (then none

@@ -128,7 +128,7 @@ func (r *run) arrive(cfg engine.Config, i int) *arrival {
 }
 
 var lookupStreams = map[int]string{0: "lookup_t", 1: "ep_cfg_t", 2: "pipe_readout_t", 8: "ep_write_t", 9: "pipe_write_t",
-	10: "hdr_t", 11: "ep_read_t", 12: "pipe_read_t"}
+	10: "hdr_t", 11: "ep_read_t", 12: "pipe_read_t", 13: "out_write_t"}
 
 // TestLookup gives golden and the lookup the same frames and table writes, in the order in which the lookup took them.
 func TestLookup(t *testing.T) {
@@ -256,6 +256,10 @@ func TestLookup(t *testing.T) {
 		some(cfg, 60) // no pipe is
 		take(r.drain(5000, 4))
 		for p := range cfg.Pipes {
+			base := int(plan(r.t, cfg).Pipe(p).OutBase)
+			for i, out := range cfg.Pipes[p].Outs {
+				r.Push(13, 0, r.New(13).Set("index", uint64(base+i)).Set("ep", uint64(cfg.EntryIndex(out, entries))))
+			}
 			writePipe(cfg, p)
 		}
 		take(r.drain(5000, 4))
@@ -362,7 +366,7 @@ func (r *run) expect(g *golden, a *arrival) expected {
 	info, _ := a.packet.Opcode.Info()
 	require.Equal(r.t, rec.PSN, uint32(a.packet.PSN))
 	t.Set("is_data", header.Get("is_data")).Set("is_ack", header.Get("is_ack")).
-		Set("ep", uint64(cfg.EntryIndex(i, entries))).Set("pipe", uint64(p)).Set("in_index", uint64(entry.InIndex)).
+		Set("ep", uint64(cfg.EntryIndex(i, entries))).Set("lead", uint64(cfg.EntryIndex(cfg.Pipes[p].Outs[0], entries))).Set("pipe", uint64(p)).Set("in_index", uint64(entry.InIndex)).
 		Set("psn", uint64(rec.PSN)).Set("syndrome", uint64(a.packet.Syndrome)).
 		Set("n_log2", uint64(pipe.NLog2)).Set("mtu_log2", uint64(pipe.MTULog2)).Set("base_block", uint64(pipe.BaseBlock)).
 		Set("fan_in", uint64(pipe.FanIn)).Set("dtype", uint64(pipe.DType)).Set("op", uint64(pipe.Op)).Set("ack_every", uint64(pipe.AckEvery)).Set("msn", uint64(a.packet.MSN)).

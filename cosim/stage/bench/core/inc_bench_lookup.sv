@@ -1,7 +1,7 @@
 // inc_lookup_table between streams. Tables are written as inc_core does: hold, then write once nothing
 // is inside.
 // Streams: 0 m_lk; 1 ep_cfg read by TX; 2 pipe_cfg read by the sequencers; sources 8 ep_cfg writes,
-// 9 pipe_cfg writes, 10 s_hdr, 11 TX reads, 12 sequencer reads.
+// 9 pipe_cfg writes, 10 s_hdr, 11 TX reads, 12 sequencer reads, 13 out_list writes.
 `default_nettype none
 
 module inc_bench_lookup (
@@ -13,6 +13,7 @@ module inc_bench_lookup (
 
   ep_write_t        ep_wr;
   pipe_write_t      pipe_wr;
+  out_write_t       out_wr;
   inc_pkg::hdr_t    hdr;
   ep_read_t         tx_rd;
   pipe_read_t       pipe_rd;
@@ -21,7 +22,8 @@ module inc_bench_lookup (
   inc_spec_pkg::ep_cfg_t tx_cfg;
   wire ep_wr_valid, pipe_wr_valid, hdr_valid, hdr_ready, tx_rd_valid, pipe_rd_valid;
   wire lk_valid, lk_ready, idle, ready_o;
-  wire hold   = ep_wr_valid || pipe_wr_valid;
+  wire out_wr_valid;
+  wire hold   = ep_wr_valid || pipe_wr_valid || out_wr_valid;
   wire tables = idle && ready_o;
   wire ep_go   = ep_wr_valid && tables;
   wire pipe_go = pipe_wr_valid && tables;
@@ -43,6 +45,8 @@ module inc_bench_lookup (
     end
     if (rst) hdr_valid_q <= 1'b0;
   end
+  inc_bench_source #(.STREAM(13), .W($bits(out_wr))) u_out_wr (
+    .clk(clk), .rst(rst), .handle(handle), .valid(out_wr_valid), .ready(tables), .data(out_wr));
   inc_bench_source #(.STREAM(10), .W($bits(hdr))) u_hdr (
     .clk(clk), .rst(rst), .handle(handle), .valid(next_valid), .ready(take), .data(next_hdr));
   // A TX read of the entry that is being written returns the old one or the new: not asked for.
@@ -57,7 +61,8 @@ module inc_bench_lookup (
     .cfg_ep_wr(ep_go), .cfg_ep_index(ep_wr.index[$clog2(ENDPOINTS)-1:0]), .cfg_ep_data(ep_wr.cfg),
     .cfg_pipe_wr(pipe_go), .cfg_pipe_index(pipe_wr.index[$clog2(PIPES)-1:0]),
     .cfg_pipe_data(pipe_wr.cfg),
-    .cfg_out_wr(1'b0), .cfg_out_index('0), .cfg_out_data('0),
+    .cfg_out_wr(out_wr_valid && tables), .cfg_out_index(out_wr.index[$clog2(ENDPOINTS)-1:0]),
+    .cfg_out_data(out_wr.ep),
     .hold(hold), .idle(idle), .ready_o(ready_o),
     .s_hdr_valid(hdr_valid), .s_hdr_ready(hdr_ready), .s_hdr(hdr),
     .s_early_qpn(next_hdr.dqpn[$clog2(ENDPOINTS)-1:0]),
