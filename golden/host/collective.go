@@ -14,11 +14,19 @@ type Program struct {
 	Rank, Ranks int
 	Steps       []tree.Step
 	Input       [][]byte // the rank's vector for each collective; a Barrier has none
-	Op          spec.Op
-	DType       spec.DType
+	// Output is where each collective's result goes, as long as Result says; nil, or nil of one: memory of its own. The
+	// rank's part of an AllGather, and a Broadcast at its root, stay where they are.
+	Output [][]byte
+	Op     spec.Op
+	DType  spec.DType
 	// Unpinned says that each collective is opened by a control signal (protocol.md 10), with these flags.
 	Unpinned bool
 	Flags    uint8
+	// Sequence is the number of each queue pair's next collective, and Plan counts it on; nil: all begin with 0.
+	Sequence map[int]uint64
+	// Longest is the most bytes of one collective, whole packets; a longer one is cut (protocol.md 10), and its result
+	// is in Output alone. 0: any.
+	Longest int
 	// QP is the queue pair of the subgroup for AllReduce, Barrier, a Reduce or a Broadcast.
 	QP func(tree.Step) (int, error)
 }
@@ -44,61 +52,95 @@ func (p *Program) Plan() (ops []Op, first []int, err error) {
 	if len(p.Input) != len(p.Steps) {
 		return nil, nil, fmt.Errorf("program of rank %d: got %d vectors for %d collectives", p.Rank, len(p.Input), len(p.Steps))
 	}
-	sequence := map[int]uint64{} // of each queue pair's next collective
+	sequence := p.Sequence
+	if sequence == nil {
+		sequence = map[int]uint64{}
+	}
 	for i, s := range p.Steps {
 		first = append(first, len(ops))
-		v := p.Input[i]
-		add := func(s tree.Step, v []byte, pipelined bool) {
-			if err != nil || len(v) == 0 && s.Collective != tree.Barrier {
-				return
-			}
-			op := Op{Op: p.Op, DType: p.DType, Pipelined: pipelined}
-			if op.QP, err = p.QP(s); err != nil {
-				return
-			}
-			root := s.Root == p.Rank
-			switch s.Collective {
-			case tree.AllReduce:
-				op.Send, op.Recv = v, len(v)
-			case tree.Barrier:
-				op.Barrier = true
-			case tree.Reduce:
-				if root {
-					op.Recv, op.Own = len(v), v
-				} else {
-					op.Send = v
-				}
-			case tree.Broadcast:
-				if root {
-					op.Send = v
-				} else {
-					op.Recv = len(v)
-				}
-			}
-			if p.Unpinned {
-				signal := p.signal(s, op, len(v), sequence[op.QP])
-				signal.Pipelined = pipelined
-				sequence[op.QP]++
-				ops = append(ops, signal)
-				if op.Pipelined = false; s.Collective == tree.Barrier {
-					return // the signal's own result is the Barrier
-				}
-			}
-			ops = append(ops, op)
+		v, out := p.Input[i], []byte(nil)
+		if p.Output != nil {
+			out = p.Output[i]
 		}
 		for r, one := range s.Split(p.Ranks) {
-			if one == s { // not in parts
-				add(s, v, false)
-				break
+			from, to := 0, len(v)
+			if one != s { // a part
+				from, to = p.Part(len(v), r)
 			}
-			from, to := p.Part(len(v), r)
-			add(one, v[from:to], r > 0)
-		}
-		if err != nil {
-			return nil, nil, fmt.Errorf("program of rank %d: collective %d, %v: %w", p.Rank, i, s, err)
+			into := out
+			switch {
+			case into == nil:
+			case s.Collective == tree.AllGather:
+				into = out[from:to]
+			case one.Collective == tree.Reduce && one.Root != p.Rank:
+				into = nil
+			}
+			added, err := p.plan(one, v[from:to], into, one != s && r > 0, sequence)
+			if err != nil {
+				return nil, nil, fmt.Errorf("program of rank %d: collective %d, %v: %w", p.Rank, i, s, err)
+			}
+			ops = append(ops, added...)
 		}
 	}
 	return ops, append(first, len(ops)), nil
+}
+
+// plan is the steps of an AllReduce, Barrier, Reduce or Broadcast of a vector, whose result goes to out if it is not
+// nil; pipelined if its first step may begin before what comes before it has ended.
+func (p *Program) plan(s tree.Step, v, out []byte, pipelined bool, sequence map[int]uint64) (ops []Op, err error) {
+	if p.Longest > 0 && len(v) > p.Longest {
+		for at := 0; at < len(v); at += p.Longest {
+			to, into := min(len(v), at+p.Longest), []byte(nil)
+			if out != nil {
+				into = out[at:to]
+			}
+			cut, err := p.plan(s, v[at:to], into, pipelined, sequence)
+			if err != nil {
+				return nil, err
+			}
+			ops = append(ops, cut...)
+		}
+		return ops, nil
+	}
+	if len(v) == 0 && s.Collective != tree.Barrier {
+		return nil, nil
+	}
+	op := Op{Op: p.Op, DType: p.DType, Pipelined: pipelined}
+	if op.QP, err = p.QP(s); err != nil {
+		return nil, err
+	}
+	root := s.Root == p.Rank
+	switch s.Collective {
+	case tree.AllReduce:
+		op.Send, op.Recv = v, len(v)
+	case tree.Barrier:
+		op.Barrier = true
+	case tree.Reduce:
+		if root {
+			op.Recv, op.Own = len(v), v
+		} else {
+			op.Send = v
+		}
+	case tree.Broadcast:
+		if root {
+			op.Send = v
+		} else {
+			op.Recv = len(v)
+		}
+	}
+	if op.Recv > 0 {
+		op.Into = out
+	}
+	if p.Unpinned {
+		signal := p.signal(s, op, len(v), sequence[op.QP])
+		signal.Pipelined = pipelined
+		sequence[op.QP]++
+		ops = append(ops, signal)
+		if op.Pipelined = false; s.Collective == tree.Barrier {
+			return ops, nil // the signal's own result is the Barrier
+		}
+	}
+	return append(ops, op), nil
 }
 
 // signal is the step of the control signal before another step.

@@ -43,6 +43,9 @@ type Message struct {
 type Receive struct {
 	ID    uint64
 	Bytes int // the longest message it takes
+	// Into is where the message is put, at least Bytes long; nil: in memory of its own. A clone of the queue pair
+	// shares it.
+	Into []byte
 }
 
 // OutputKind says what an Output is.
@@ -90,6 +93,31 @@ const (
 	StatusRetryExceeded    Status = 12
 	StatusRNRRetryExceeded Status = 13
 )
+
+// String says what happened, as ibv_wc_status_str does.
+func (s Status) String() string {
+	switch s {
+	case StatusSuccess:
+		return "success"
+	case StatusLocalLength:
+		return "local length error"
+	case StatusLocalQPError:
+		return "local QP operation error"
+	case StatusFlushed:
+		return "flushed"
+	case StatusRemoteInvalid:
+		return "remote invalid request"
+	case StatusRemoteAccess:
+		return "remote access error"
+	case StatusRemoteOperation:
+		return "remote operation error"
+	case StatusRetryExceeded:
+		return "transport retry counter exceeded"
+	case StatusRNRRetryExceeded:
+		return "RNR retry counter exceeded"
+	}
+	return fmt.Sprintf("status %d", uint8(s))
+}
 
 // Completion ends a posted request.
 type Completion struct {

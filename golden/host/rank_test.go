@@ -89,6 +89,6 @@ func TestRankNamesItsError(t *testing.T) {
 	pkt := toHost(spec.OpcodeAcknowledge, 0xfffffe)
 	pkt.Syndrome = spec.SyndromeNakOperation
 	r.Run(Event{Kind: Deliver, Packet: pkt})
-	require.EqualError(t, r.Err(), "rank h (QPN 0x000011): send 1 of QPN 0x000011 completed with status 11")
+	require.EqualError(t, r.Err(), "rank h (QPN 0x000011): send 1 of QPN 0x000011 completed with status 11, remote operation error")
 	require.True(t, r.Done())
 }

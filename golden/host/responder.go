@@ -14,7 +14,7 @@ type responder struct {
 
 	queue     []Receive // posted, in order; the first is in use while inMessage
 	inMessage bool      // a First has come, its Last has not
-	message   []byte    // what has come of it; never shared while it grows
+	message   []byte    // what has come of it
 }
 
 func (q *QP) postRecv(r Receive) {
@@ -70,6 +70,9 @@ func (q *QP) requested(pkt *roce.Packet) {
 		return
 	}
 
+	if !r.inMessage {
+		r.message = r.queue[0].Into[:0]
+	}
 	r.message = append(r.message, pkt.Payload...)
 	r.inMessage = !op.Last
 	r.ePSN = psn.Next(r.ePSN)
