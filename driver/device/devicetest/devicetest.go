@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -384,7 +385,7 @@ func peerGone(ctx context.Context, b Backend) error {
 		for range 3 {
 			err := within("Send", func() error { return y.Send(ctx, frame(2, 0, 64)) })
 			if b.Notices && !errors.Is(err, device.ErrClosed) || !b.Notices && err != nil {
-				return fmt.Errorf("send when the peer has gone: got %w, want ErrClosed: %v", err, b.Notices)
+				return fmt.Errorf("send when the peer has gone: got %v, want ErrClosed: %v", err, b.Notices)
 			}
 		}
 		return nil
@@ -398,15 +399,17 @@ func congestion(ctx context.Context, b Backend) error {
 		const most = 60000 // more than any buffer of the backends holds
 		short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 		defer cancel()
-		sent := uint32(0)
+		var count atomic.Uint32
 		err := within("Send", func() error {
-			for ; sent < most; sent++ {
-				if err := x.Send(short, frame(1, sent, 1000)); err != nil {
+			for count.Load() < most {
+				if err := x.Send(short, frame(1, count.Load(), 1000)); err != nil {
 					return err
 				}
+				count.Add(1)
 			}
 			return nil
 		})
+		sent := count.Load()
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return fmt.Errorf("send frame %d while nobody receives: %w", sent, err)
 		}

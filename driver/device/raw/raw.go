@@ -76,25 +76,38 @@ func within(namespace string, f func() error) error {
 	}
 	done := make(chan error, 1)
 	go func() {
-		// The thread is not unlocked: it ends with the goroutine, and its namespace with it.
+		// If the way back fails the thread is not unlocked, and no other goroutine gets into the namespace.
 		runtime.LockOSThread()
-		find := netns.GetFromName
-		if strings.Contains(namespace, "/") {
-			find = netns.GetFromPath
-		}
-		ns, err := find(namespace)
+		home, err := netns.Get()
 		if err != nil {
-			done <- fmt.Errorf("namespace %q: got none of that name or path (%w); want one of `ip netns`, or a path as /proc/1234/ns/net", namespace, err)
+			done <- fmt.Errorf("own namespace: %w", err)
 			return
 		}
-		defer ns.Close()
-		if err := netns.Set(ns); err != nil {
-			done <- fmt.Errorf("namespace %q: %w", namespace, err)
-			return
+		defer home.Close()
+		err = inside(namespace, f)
+		if back := netns.Set(home); back == nil {
+			runtime.UnlockOSThread()
 		}
-		done <- f()
+		done <- err
 	}()
 	return <-done
+}
+
+// inside calls f after the thread has entered the namespace.
+func inside(namespace string, f func() error) error {
+	find := netns.GetFromName
+	if strings.Contains(namespace, "/") {
+		find = netns.GetFromPath
+	}
+	ns, err := find(namespace)
+	if err != nil {
+		return fmt.Errorf("namespace %q: got none of that name or path (%w); want one of `ip netns`, or a path as /proc/1234/ns/net", namespace, err)
+	}
+	defer ns.Close()
+	if err := netns.Set(ns); err != nil {
+		return fmt.Errorf("namespace %q: %w", namespace, err)
+	}
+	return f()
 }
 
 func (l *link) open(name string) error {
