@@ -97,7 +97,7 @@ RoCE connections on their way, so that a collective costs one trip through the t
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(demoCommand(), cosimCommand(), benchCommand(), decodeCommand(), configCommand(), versionCommand(), exitStatusTopic())
+	root.AddCommand(demoCommand(), cosimCommand(), benchCommand(), decodeCommand(), configCommand(), controlCommand(), versionCommand(), exitStatusTopic())
 	root.InitDefaultCompletionCmd() // which prints its help for a shell that it does not know
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
@@ -192,7 +192,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		f := value.GetFlag()
 		want := map[string]string{
 			"int": "a whole number", "uint32": "a whole number from 0", "uint64": "a whole number from 0 (0x for hexadecimal)",
-			"float64": "a number", "bool": "true or false",
+			"float64": "a number", "bool": "true or false", "duration": "a time as 500ms, 10s or 2m",
 		}[f.Value.Type()]
 		if want == "" {
 			want = errors.Unwrap(value).Error()

@@ -18,10 +18,12 @@ import (
 
 	"github.com/epic-inc/epic/driver/coll"
 	"github.com/epic-inc/epic/driver/control"
+	"github.com/epic-inc/epic/driver/control/controlpb"
 	"github.com/epic-inc/epic/driver/control/failure"
 	"github.com/epic-inc/epic/driver/control/rendezvous"
 	"github.com/epic-inc/epic/driver/control/target"
 	"github.com/epic-inc/epic/driver/control/target/targettest"
+	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/psn"
 	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/tree"
@@ -66,6 +68,7 @@ type plane struct {
 	addr     string
 	options  control.Options // Store is filled in
 	switches map[string]*targettest.Fake
+	step     func() error // around each write of the store
 
 	mu     sync.Mutex
 	store  *control.Store
@@ -123,6 +126,9 @@ func (p *plane) tryStart() error {
 		return errors.Join(err, l.Close())
 	}
 	p.store.NoSync()
+	if p.step != nil {
+		p.store.Around(p.step)
+	}
 	o := p.options
 	o.Store = p.store
 	if p.server, err = control.Open(o); err != nil {
@@ -262,4 +268,28 @@ func ranksIn(err error) []int {
 		return f.Ranks
 	}
 	return nil
+}
+
+func (p *plane) status() (*controlpb.StatusReply, error) {
+	a, err := control.DialAdmin(p.addr)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	return a.Status(soon(p.t), "")
+}
+
+func mustDial(t *testing.T, addr string, wait time.Duration) *rendezvous.Client {
+	t.Helper()
+	c, err := rendezvous.Dial(rendezvous.Options{Addr: addr, Wait: wait})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+func documentOf(t *testing.T, f *targettest.Fake, id string) *group.Group {
+	t.Helper()
+	g, ok := f.Document(id)
+	require.True(t, ok, id)
+	return g
 }

@@ -20,6 +20,8 @@ import (
 type Store struct {
 	db       *bolt.DB
 	instance string
+	// update is db.Update; a test ends the process before it, or after.
+	update func(func(*bolt.Tx) error) error
 }
 
 // The buckets. Values are JSON, but for the generation.
@@ -55,7 +57,7 @@ func OpenStore(path string) (*Store, error) {
 		}
 		return nil, fmt.Errorf("state %s: %w", path, err)
 	}
-	s := &Store{db: db}
+	s := &Store{db: db, update: db.Update}
 	if err := s.prepare(); err != nil {
 		return nil, errors.Join(fmt.Errorf("state %s: %w", path, err), db.Close())
 	}
@@ -135,7 +137,7 @@ type change struct {
 }
 
 func (s *Store) write(c change) error {
-	return s.db.Update(func(tx *bolt.Tx) error {
+	return s.update(func(tx *bolt.Tx) error {
 		jobs, psns := tx.Bucket(bucketJobs), tx.Bucket(bucketPSNs)
 		if c.put != nil {
 			text, err := json.Marshal(c.put)
@@ -171,7 +173,7 @@ func (s *Store) write(c change) error {
 
 // generation counts the incarnations of all jobs; no two get the same.
 func (s *Store) generation() (g uint64, err error) {
-	err = s.db.Update(func(tx *bolt.Tx) error {
+	err = s.update(func(tx *bolt.Tx) error {
 		meta := tx.Bucket(bucketMeta)
 		if b := meta.Get(keyGeneration); len(b) == 8 {
 			g = binary.BigEndian.Uint64(b)

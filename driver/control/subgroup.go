@@ -122,7 +122,7 @@ func (s *Server) ask(j *job, r int, step tree.Step, q *controlpb.CreateSubgroupR
 	if c.asked[r] == nil || c.asked[r].qpn != q.Qpn {
 		c.asked[r] = mine
 	}
-	if len(c.asked) < len(j.Members) || s.releasing(j, c) {
+	if len(c.asked) < len(j.Members) || s.releasing(j, c) || s.coming(j) {
 		return nil, nil
 	}
 	return s.allocate(j, c)
@@ -182,6 +182,14 @@ func (s *Server) releasing(j *job, c *creation) bool {
 		}
 	}
 	return false
+}
+
+// coming says whether a switch of the job does not answer, but has not been given up either.
+func (s *Server) coming(j *job) bool {
+	return slices.ContainsFunc(j.Placement.Switches, func(name string) bool {
+		a := s.switches[name]
+		return !a.up && time.Since(a.down) < s.o.SwitchTimeout
+	})
 }
 
 // allocate gives a subgroup for which all ranks have asked what it needs, and begins to put it into the switches.
@@ -315,14 +323,15 @@ func (s *Server) leave(q *controlpb.DestroyRequest) (*controlpb.DestroyReply, er
 	left := make([]bool, len(j.Members))
 	if m := &j.Members[r]; j.State == jobRunning && !m.Left {
 		m.Left = true
-		if err := s.save(change{put: j}); err != nil {
-			return nil, err
-		}
 		s.log.Info("rank leaves", "job", j.Name, "rank", r)
-		if !slices.ContainsFunc(j.Members, func(m member) bool { return !m.Left }) {
-			if err := s.end(j, nil, ""); err != nil {
-				return nil, err
-			}
+		var err error
+		if slices.ContainsFunc(j.Members, func(m member) bool { return !m.Left }) {
+			err = s.save(change{put: j})
+		} else {
+			err = s.end(j, nil, "") // in one write: a job that all have left must not be left running
+		}
+		if err != nil {
+			return nil, err
 		}
 		j.move()
 	}

@@ -153,6 +153,7 @@ func (s *Server) lost(name string, err error) {
 		return
 	}
 	for _, j := range s.current {
+		j.move() // who waits for the switch gives it up
 		if j.Placement != nil && slices.Contains(j.Placement.Switches, name) && slices.ContainsFunc(j.Subgroups, (*subgroup).holds) {
 			_ = s.end(j, failure.New(controlpb.Kind_KIND_SWITCH_LOST, nil, "job %s: switch %s has not answered for %v: %v", j.Name, name, s.o.SwitchTimeout, err), "")
 		}

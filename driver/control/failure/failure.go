@@ -19,6 +19,9 @@ type Error struct {
 	Message string
 }
 
+// ErrLost says that the control plane does not answer.
+var ErrLost = errors.New("does not answer")
+
 // New makes an Error about ranks.
 func New(kind controlpb.Kind, ranks []int, format string, args ...any) *Error {
 	return &Error{kind, ranks, fmt.Sprintf(format, args...)}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
@@ -65,6 +66,9 @@ type Client struct {
 	stop context.CancelFunc
 	work sync.WaitGroup
 
+	close  sync.Once
+	closed error
+
 	mu        sync.Mutex
 	rank      int
 	pinned    bool
@@ -89,7 +93,8 @@ func Dial(o Options) (*Client, error) {
 	}
 	conn, err := grpc.NewClient(o.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
-		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: time.Second}))
+		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: time.Second,
+			Backoff: backoff.Config{BaseDelay: retryFirst, Multiplier: 1.6, Jitter: 0.2, MaxDelay: retryMost}}))
 	if err != nil {
 		return nil, fmt.Errorf("control plane at %s: %w", o.Addr, err)
 	}
@@ -105,10 +110,12 @@ func Dial(o Options) (*Client, error) {
 
 // Close ends the client without a word to the control plane: a rank that has not left then loses its lease.
 func (c *Client) Close() error {
-	c.stop()
-	err := c.conn.Close()
-	c.work.Wait()
-	return err
+	c.close.Do(func() {
+		c.stop()
+		c.closed = c.conn.Close()
+		c.work.Wait()
+	})
+	return c.closed
 }
 
 // call makes a call until it has an outcome. A control plane that does not answer may be started again at any moment,
@@ -137,7 +144,7 @@ func call[R any](ctx context.Context, c *Client, f func(context.Context) (R, err
 			since = time.Now()
 		}
 		if time.Since(since) > c.o.Wait {
-			return r, fmt.Errorf("control plane at %s: does not answer for %v: %s", c.o.Addr, c.o.Wait, status.Convert(err).Message())
+			return r, fmt.Errorf("control plane at %s: %w for %v: %s", c.o.Addr, failure.ErrLost, c.o.Wait, status.Convert(err).Message())
 		}
 		select {
 		case <-ctx.Done():

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
@@ -136,11 +137,16 @@ type Remote struct {
 // it then has to answer.
 const silence = 10 * time.Second
 
+// retry is the longest time between two attempts to connect.
+const retry = time.Second
+
 // Dial makes a switch of the service at addr, host:port. It does not wait until the switch is there: calls fail while
 // it is not.
 func Dial(addr string) (*Remote, error) {
 	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: silence, Timeout: silence}))
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: silence, Timeout: silence}),
+		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: time.Second,
+			Backoff: backoff.Config{BaseDelay: retry / 20, Multiplier: 1.6, Jitter: 0.2, MaxDelay: retry}}))
 	if err != nil {
 		return nil, fmt.Errorf("switch at %s: %w", addr, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/epic-inc/epic/cosim/run"
 	"github.com/epic-inc/epic/cosim/server"
+	"github.com/epic-inc/epic/driver/control/failure"
 )
 
 // Status is an exit status.
@@ -53,7 +54,7 @@ func Of(err error) Status {
 		return Interrupted
 	case errors.Is(err, run.ErrDifference), errors.Is(err, server.ErrFault):
 		return Difference
-	case errors.Is(err, server.ErrLost):
+	case errors.Is(err, server.ErrLost), errors.Is(err, failure.ErrLost):
 		return Lost
 	default:
 		return BadInput

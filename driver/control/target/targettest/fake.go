@@ -308,3 +308,14 @@ func (f *Fake) Mistakes() []string {
 	defer f.mu.Unlock()
 	return slices.Clone(f.Wrong)
 }
+
+// Document of a subgroup that is installed.
+func (f *Fake) Document(id string) (*group.Group, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	one, ok := f.there[id]
+	if !ok {
+		return nil, false
+	}
+	return one.group, true
+}
