@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +16,6 @@ import (
 	"golang.org/x/net/icmp"
 	"golang.org/x/net/ipv4"
 
-	"github.com/epic-inc/epic/driver/device"
 	"github.com/epic-inc/epic/golden/fabric"
 	"github.com/epic-inc/epic/golden/group"
 )
@@ -57,48 +55,8 @@ func play(t *testing.T, l *Lab, job *fabric.Job, limit time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	var all sync.WaitGroup
-	for i := range l.o.Set.Hosts {
-		link, err := l.Link(i)
-		require.NoError(t, err)
-		defer link.Close()
-		h, err := job.Host(i, 0)
-		require.NoError(t, err)
-		all.Go(func() { drive(ctx, link, h) })
-	}
-	all.Wait()
-	require.NoError(t, job.Err())
-	require.NoError(t, ctx.Err(), "not done in %v", limit)
-	require.NoError(t, job.Check())
-}
-
-// drive gives a node of a fabric real time: clocks of 1 ns.
-func drive(ctx context.Context, link device.Link, h *fabric.Host) {
-	start := time.Now()
-	now := func() uint64 { return uint64(time.Since(start)) }
-	h.Bind(func(_ int, frame []byte) { _ = link.Send(ctx, frame) })
-	h.Wake(now())
-	idle := func(wait context.Context) {
-		if frame, err := link.Receive(wait); err == nil {
-			h.Receive(now(), 0, frame)
-		} else {
-			h.Wake(now())
-		}
-	}
-	for !h.Done() && ctx.Err() == nil {
-		wait, cancel := ctx, context.CancelFunc(func() {})
-		if at, ok := h.NextWake(); ok {
-			wait, cancel = context.WithDeadline(ctx, start.Add(time.Duration(at)))
-		}
-		idle(wait)
-		cancel()
-	}
-	// The last ACK may be lost: who did not get it asks again.
-	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
-		wait, cancel := context.WithDeadline(ctx, end)
-		idle(wait)
-		cancel()
-	}
+	_, err := l.Play(ctx, job)
+	require.NoError(t, err)
 }
 
 func job(t *testing.T, l *Lab, seed uint64, o group.Options, bytes int) *fabric.Job {
@@ -113,12 +71,13 @@ func job(t *testing.T, l *Lab, seed uint64, o group.Options, bytes int) *fabric.
 }
 
 func TestLab(t *testing.T) {
-	for _, mode := range []int{2, 3} {
+	for mode := 1; mode <= 3; mode++ {
 		t.Run(fmt.Sprintf("mode%d", mode), func(t *testing.T) {
 			o := Shape()
 			o.Mode, o.Tree, o.Ranks = mode, group.TreeTwoLevel, 4
+			o.WindowPackets, o.MessagePackets = 8, 4
 			l := up(t, o)
-			play(t, l, job(t, l, 1, o, 1<<20), 20*time.Second)
+			play(t, l, job(t, l, 1, o, 300_000), time.Minute)
 
 			// The kernel of a host finds the switch and the others, and its packets are answered.
 			g := l.o.Set.Groups[0]
@@ -168,7 +127,7 @@ func TestLossyLab(t *testing.T) {
 	o := Shape()
 	o.Loss, o.Dup, o.Reorder, o.DelayNs = 0.02, 0.02, 0.02, 1000
 	l := up(t, o)
-	play(t, l, job(t, l, 1, o, 1<<20), 20*time.Second)
+	play(t, l, job(t, l, 1, o, 1<<20), time.Minute)
 	out, in := l.Wire(0).Counts()
 	for _, n := range []uint64{out.Lost, out.Late, out.Duplicated, in.Lost, in.Late, in.Duplicated} {
 		require.Positive(t, n, "to the host: %+v, from it: %+v", out, in)

@@ -1,103 +1,21 @@
 package softswitch
 
 import (
-	"bytes"
 	"net/netip"
 
-	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
-
+	"github.com/epic-inc/epic/driver/neighbour"
 	"github.com/epic-inc/epic/golden/roce"
 )
 
-// answer answers what a host asks an address before it sends to it: ARP, neighbour solicitation (RFC 4861) and echo.
+// answer answers what a host asks one of the switch's addresses before it sends to it.
 func (s *Switch) answer(t *table, p *port, frame []byte) {
-	reply := t.reply(frame)
+	reply := neighbour.Reply(frame, func(ip netip.Addr) (roce.MAC, bool) {
+		mac, mine := t.ips[ip]
+		return mac, mine
+	})
 	if reply == nil {
 		return
 	}
-	b := gopacket.NewSerializeBuffer()
-	if err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, reply...); err != nil {
-		return // what asks so has no answer
-	}
 	p.counters.answered.Add(1)
-	p.enqueue(item{frame: b.Bytes()})
-}
-
-func (t *table) reply(frame []byte) []gopacket.SerializableLayer {
-	pkt := gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.DecodeOptions{Lazy: true, NoCopy: true})
-	eth, ok := pkt.LinkLayer().(*layers.Ethernet)
-	if !ok {
-		return nil
-	}
-	back := func(mac roce.MAC) *layers.Ethernet {
-		return &layers.Ethernet{SrcMAC: mac[:], DstMAC: eth.SrcMAC, EthernetType: eth.EthernetType}
-	}
-	if arp, ok := pkt.Layer(layers.LayerTypeARP).(*layers.ARP); ok {
-		mac, mine := t.mac(arp.DstProtAddress)
-		if arp.Operation != layers.ARPRequest || !mine {
-			return nil
-		}
-		return []gopacket.SerializableLayer{back(mac), &layers.ARP{
-			AddrType: arp.AddrType, Protocol: arp.Protocol, HwAddressSize: 6, ProtAddressSize: 4, Operation: layers.ARPReply,
-			SourceHwAddress: mac[:], SourceProtAddress: arp.DstProtAddress, DstHwAddress: arp.SourceHwAddress, DstProtAddress: arp.SourceProtAddress,
-		}}
-	}
-	if ip, ok := pkt.Layer(layers.LayerTypeIPv4).(*layers.IPv4); ok {
-		echo, ok := pkt.Layer(layers.LayerTypeICMPv4).(*layers.ICMPv4)
-		mac, mine := t.mac(ip.DstIP)
-		if !ok || !mine || echo.TypeCode.Type() != layers.ICMPv4TypeEchoRequest {
-			return nil
-		}
-		return []gopacket.SerializableLayer{back(mac),
-			&layers.IPv4{Version: 4, TTL: 64, TOS: ip.TOS, Protocol: layers.IPProtocolICMPv4, SrcIP: ip.DstIP, DstIP: ip.SrcIP},
-			&layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(layers.ICMPv4TypeEchoReply, 0), Id: echo.Id, Seq: echo.Seq},
-			gopacket.Payload(echo.Payload)}
-	}
-	ip, ok := pkt.Layer(layers.LayerTypeIPv6).(*layers.IPv6)
-	if !ok {
-		return nil
-	}
-	v6 := func(mac roce.MAC, from, to []byte, icmp *layers.ICMPv6, rest ...gopacket.SerializableLayer) []gopacket.SerializableLayer {
-		const hops = 255 // RFC 4861 wants it of neighbour discovery
-		head := &layers.IPv6{Version: 6, HopLimit: hops, NextHeader: layers.IPProtocolICMPv6, SrcIP: from, DstIP: to}
-		if icmp.SetNetworkLayerForChecksum(head) != nil {
-			return nil
-		}
-		return append([]gopacket.SerializableLayer{back(mac), head, icmp}, rest...)
-	}
-	if ask, ok := pkt.Layer(layers.LayerTypeICMPv6NeighborSolicitation).(*layers.ICMPv6NeighborSolicitation); ok {
-		mac, mine := t.mac(ask.TargetAddress)
-		if !mine {
-			return nil
-		}
-		const solicited, override = 0x40, 0x20
-		to, flags := ip.SrcIP, uint8(solicited|override)
-		if to.IsUnspecified() { // duplicate address detection: all nodes are told
-			to, flags = netip.MustParseAddr("ff02::1").AsSlice(), override
-		}
-		return v6(mac, ask.TargetAddress, to, &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(layers.ICMPv6TypeNeighborAdvertisement, 0)},
-			&layers.ICMPv6NeighborAdvertisement{Flags: flags, TargetAddress: ask.TargetAddress,
-				Options: layers.ICMPv6Options{{Type: layers.ICMPv6OptTargetAddress, Data: bytes.Clone(mac[:])}}})
-	}
-	if echo, ok := pkt.Layer(layers.LayerTypeICMPv6Echo).(*layers.ICMPv6Echo); ok {
-		icmp, _ := pkt.Layer(layers.LayerTypeICMPv6).(*layers.ICMPv6)
-		mac, mine := t.mac(ip.DstIP)
-		if icmp == nil || icmp.TypeCode.Type() != layers.ICMPv6TypeEchoRequest || !mine {
-			return nil
-		}
-		return v6(mac, ip.DstIP, ip.SrcIP, &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(layers.ICMPv6TypeEchoReply, 0)},
-			&layers.ICMPv6Echo{Identifier: echo.Identifier, SeqNumber: echo.SeqNumber}, gopacket.Payload(echo.Payload))
-	}
-	return nil
-}
-
-// mac is the address that goes with one of the switch's IPs.
-func (t *table) mac(ip []byte) (roce.MAC, bool) {
-	a, ok := netip.AddrFromSlice(ip)
-	if !ok {
-		return roce.MAC{}, false
-	}
-	mac, mine := t.ips[a.Unmap()]
-	return mac, mine
+	p.enqueue(item{frame: reply})
 }

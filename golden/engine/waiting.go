@@ -13,13 +13,14 @@ func (e *Engine) EndpointState(i int) (spec.EpRx, spec.EpTx) {
 			Retries: uint8(st.out.retries), TimerArmed: st.out.timerArmed, RNRWait: st.out.rnrWait, EpError: st.out.failed}
 }
 
-// Wait is what a pipe of Mode-II or Mode-III waits for.
+// Wait is what a pipe waits for.
 type Wait struct {
 	// PSN is the oldest that some ins have contributed to and others have not: those are Missing, endpoints in
 	// the order of the pipe's ins. Without any the pipe waits for no in.
 	PSN     psn.PSN
 	Missing []int
-	// Unacked are the outs that have not acknowledged psn Oldest, on which the window of a Mode-III pipe stands.
+	// Unacked are the outs that have not acknowledged psn Oldest, on which the window of a pipe of Mode-I or Mode-III
+	// stands.
 	Oldest  psn.PSN
 	Unacked []int
 }
@@ -45,6 +46,20 @@ func (e *Engine) Waiting(p int) Wait {
 				return w
 			}
 		}
+		return w
+	case 1: // an in's data is taken in order, so ePSN says how far it is
+		w.PSN = e.endpoints[cfg.Ins[0]].in.ePSN
+		for _, i := range cfg.Ins {
+			w.PSN = e.space.Min(w.PSN, e.endpoints[i].in.ePSN)
+		}
+		for _, i := range cfg.Ins {
+			if e.endpoints[i].in.ePSN == w.PSN {
+				w.Missing = append(w.Missing, i)
+			}
+		}
+		if len(w.Missing) == len(cfg.Ins) {
+			w.Missing = nil
+		}
 	case 3:
 		for n := range cfg.N { // beyond a gap data is kept: what is before it is missing
 			if _, begun := e.slotAt(p, e.space.Add(st.nextSend, n)); !begun {
@@ -58,11 +73,11 @@ func (e *Engine) Waiting(p int) Wait {
 			w.Missing = e.missing(p, s)
 			break
 		}
-		w.Oldest = st.psnStart
-		for _, o := range cfg.Outs {
-			if st.psnStart != st.nextSend && e.space.Less(e.endpoints[o].out.lastAcked, st.psnStart) {
-				w.Unacked = append(w.Unacked, o)
-			}
+	}
+	w.Oldest = st.psnStart
+	for _, o := range cfg.Outs {
+		if st.psnStart != st.nextSend && e.space.Less(e.endpoints[o].out.lastAcked, st.psnStart) {
+			w.Unacked = append(w.Unacked, o)
 		}
 	}
 	return w

@@ -10,7 +10,7 @@ import (
 )
 
 func TestWaiting(t *testing.T) {
-	for _, mode := range []int{2, 3} {
+	for mode := 1; mode <= 3; mode++ {
 		c := flat(3, 8, 0xfffffe)
 		c.Pipes[0].Mode = mode
 		e, err := New(c)
@@ -23,6 +23,7 @@ func TestWaiting(t *testing.T) {
 		e.Run(dataFrom(&c, 1, 0xffffff, 1))
 		e.Run(dataFrom(&c, 0, 0xfffffe, 1))
 		e.Run(dataFrom(&c, 2, 0xfffffe, 1))
+		e.Run(dataFrom(&c, 1, 0xffffff, 1)) // Mode-I had no buffer for it
 		require.Equal(t, Wait{PSN: 0xffffff, Missing: []int{0, 2}}, without(e.Waiting(0)), "mode %d", mode)
 		rx, tx := e.EndpointState(1)
 		if mode == 3 {

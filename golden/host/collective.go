@@ -162,6 +162,9 @@ func (p *Program) signal(s tree.Step, data Op, bytes int, sequence uint64) Op {
 // nil where it gets nothing.
 func (p *Program) Result(r *Rank, first []int, i int) []byte {
 	v, s := p.Input[i], p.Steps[i]
+	if len(v) == 0 { // it has no steps
+		return nil
+	}
 	from, each := first[i], 1
 	if p.Unpinned { // each step has its signal before it
 		from, each = from+1, 2

@@ -44,6 +44,7 @@ type Counts struct {
 // Wire is one end of a cable: the link that New was given is its other end.
 type Wire struct {
 	far      device.Link
+	number   uint64
 	out      *direction // from here to the far end
 	in       *direction
 	closed   chan struct{} // by Close, or because the far end has gone
@@ -111,14 +112,9 @@ func New(far device.Link, o Options) (*Wire, error) {
 	if o.QueueBytes < device.MaxFrame(far.MTU()) {
 		return nil, fmt.Errorf("wire: got a queue of %d bytes, want room for a frame, %d", o.QueueBytes, device.MaxFrame(far.MTU()))
 	}
-	link := fabric.LinkOf(o.Link, group.Clock{MHz: clockMHz})
-	link.Rate = fabric.Rate{} // exact: LinkOf rounds to whole bytes in 1000 clocks
-	if o.Link.Gbps > 0 {
-		const second = uint64(time.Second)
-		link.Rate = fabric.Rate{Bytes: max(1, uint64(o.Link.Gbps*1e9/8)), Clocks: second}
-	}
+	link := linkOf(o.Link)
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &Wire{far: far, closed: make(chan struct{}), shut: make(chan struct{}), cancel: cancel, arrived: make(chan []byte, 1024)}
+	w := &Wire{far: far, number: o.Number, closed: make(chan struct{}), shut: make(chan struct{}), cancel: cancel, arrived: make(chan []byte, 1024)}
 	w.leaving, w.left = context.WithCancel(context.Background())
 	for i, d := range []**direction{&w.in, &w.out} {
 		cross, err := fabric.NewWire(link, o.Seed, 2*o.Number+uint64(i)+1)
@@ -134,6 +130,32 @@ func New(far device.Link, o Options) (*Wire, error) {
 	w.done.Go(func() { w.in.run(ctx, w.arrive) })
 	w.done.Go(func() { w.out.run(ctx, w.leave) })
 	return w, nil
+}
+
+// linkOf is a link of a group at the wire's clock.
+func linkOf(l group.Link) fabric.Link {
+	link := fabric.LinkOf(l, group.Clock{MHz: clockMHz})
+	link.Rate = fabric.Rate{} // exact: LinkOf rounds to whole bytes in 1000 clocks
+	if l.Gbps > 0 {
+		const second = uint64(time.Second)
+		link.Rate = fabric.Rate{Bytes: max(1, uint64(l.Gbps*1e9/8)), Clocks: second}
+	}
+	return link
+}
+
+// Reset makes it another wire, with another link and seed, of which the next frame is the first. What is on it stays
+// there; the counts begin anew.
+func (w *Wire) Reset(l group.Link, seed uint64) error {
+	for i, d := range []*direction{w.in, w.out} {
+		cross, err := fabric.NewWire(linkOf(l), seed, 2*w.number+uint64(i)+1)
+		if err != nil {
+			return fmt.Errorf("wire: %w", err)
+		}
+		d.mu.Lock()
+		d.cross, d.count = cross, Counts{}
+		d.mu.Unlock()
+	}
+	return nil
 }
 
 // MTU is that of the far end.
