@@ -14,7 +14,7 @@
 //                cfg_want, cfg_pipe, cfg: pipe_cfg of the in that is scanned, combinational.
 //                sc_*    slot read for the scan.
 //                adv_*   operands of op_imm or op_scan; rel_* of op_release.
-// Latency:       imm 1 clock after take; a scan step 4 clocks.
+// Latency:       imm 1 clock after take; a scan step 4 clocks, the first of an in 5.
 // Back-pressure: imm waits while the queue of ins to scan is full.
 // Reset:         nothing due; an in's state is unknown until init.
 // Parameters:    ENDPOINTS, PIPES, BLOCKS powers of two; FAN_IN 2..64; QUEUE ins that may wait for
@@ -96,7 +96,7 @@ module inc_advance #(
   output wire [4:0]               rel_n_log2
 );
 
-  typedef enum logic [1:0] {SC_IDLE, SC_READ, SC_TAKE, SC_FIRE} sc_e;
+  typedef enum logic [2:0] {SC_IDLE, SC_CFG, SC_READ, SC_TAKE, SC_FIRE} sc_e;
 
   // ------------------------------------------------------------------ imm, release, scan
   logic              imm_q, imm_last_q, imm_ack_req_q, imm_full_q;
@@ -207,11 +207,11 @@ module inc_advance #(
     .m_valid(queue_valid), .m_ready(sc_q == SC_IDLE), .m_data(queue_ep), .count(queue_count));
 
   // ------------------------------------------------------------------ scan
-  wire [23:0] sc_idx = inc_pkg::slot_of(sc_epsn, cfg.n_log2);
-  assign cfg_want = sc_q == SC_READ;
+  wire [23:0] sc_idx = inc_pkg::slot_of(sc_epsn, sc_cfg_q.n_log2);
+  assign cfg_want = sc_q == SC_CFG;
   assign cfg_pipe = sc_in_pipe[PIPE_W-1:0];
   assign sc_en    = sc_q == SC_READ;
-  assign sc_block = cfg.base_block[BLK_W-1:0] + BLK_W'(sc_idx << (cfg.mtu_log2 - 4'd8));
+  assign sc_block = sc_cfg_q.base_block[BLK_W-1:0] + BLK_W'(sc_idx << (sc_cfg_q.mtu_log2 - 4'd8));
   wire   stale    = take && take_blk == sc_blk_q && (sc_q == SC_TAKE || sc_q == SC_FIRE);
   wire   [FAN_IN-1:0] all = ~({FAN_IN{1'b1}} << sc_cfg_q.fan_in);
 
@@ -241,13 +241,16 @@ module inc_advance #(
 
     case (sc_q)
       SC_IDLE: if (queue_valid) begin
-        sc_q    <= SC_READ;
+        sc_q    <= SC_CFG;
         sc_ep_q <= queue_ep;
+      end
+      SC_CFG: begin
+        sc_q     <= SC_READ;
+        sc_cfg_q <= cfg;
       end
       SC_READ: begin
         sc_q     <= SC_TAKE;
         sc_blk_q <= sc_block;
-        sc_cfg_q <= cfg;
       end
       SC_TAKE: begin
         sc_q         <= SC_FIRE;

@@ -74,7 +74,7 @@ module inc_aggregate_data #(
   inc_slot_ram #(.DATA_W(DATA_W), .DEPTH(DEPTH)) u_ram (
     .clk(clk), .rst(rst),
     .wr_en(m_sum_valid), .wr_bank(m_sum_bank), .wr_addr(m_sum_addr), .wr_data(m_sum_data),
-    .rmw_en(s_valid && !s_start), .rmw_bank(s_bank), .rmw_addr(s_addr), .rmw_data(old),
+    .rmw_en(s_valid), .rmw_bank(s_bank), .rmw_addr(s_addr), .rmw_data(old),
     .tx_valid(tx_valid), .tx_ready(tx_ready), .tx_bank(tx_bank), .tx_addr(tx_addr),
     .tx_rd_valid(tx_rd_valid), .tx_rd_data(tx_rd_data));
 

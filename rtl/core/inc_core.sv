@@ -252,7 +252,7 @@ module inc_core #(
   wire                  min_valid, err_valid;
   wire [PIPE_W-1:0]     min_pipe, err_pipe;
   wire [23:0]           min_psn;
-  wire                  aj_valid, aj_ready, sj_valid, sj_room;
+  wire                  aj_valid, aj_ready, sj_valid, sj_maybe, sj_room;
   inc_pkg::txjob_t      aj, sj;
   logic [31:0]          job_number_q;
   wire                  job_granted, job_done;
@@ -391,7 +391,8 @@ module inc_core #(
     .freeze(cut_hold), .freeze_ep(cut_hold_ep), .cut_rd(cut_look), .cut_rd_ep(lk.lead[EP_W-1:0]),
     .cut_psn(cut_frame.psn), .cut_ok(cut_ok), .upset(cut_upset), .cut_send(cut_send),
     .cut_send_ep(cut_ep), .cut_send_pipe(cut_pipe), .cut_number(cut_number), .cut_sent(cut_sent),
-    .job_room(sj_room), .job_valid(sj_valid), .job(sj), .job_number(job_number_q),
+    .job_room(sj_room), .job_maybe(sj_maybe),
+    .job_valid(sj_valid), .job(sj), .job_number(job_number_q),
     .min_valid(min_valid), .min_pipe(min_pipe), .min_psn(min_psn),
     .err_valid(err_valid), .err_pipe(err_pipe),
     .fault_valid(ftx_valid), .fault_kind(ftx_kind), .fault_ep(ftx_ep), .fault_psn(ftx_psn),
@@ -458,19 +459,22 @@ module inc_core #(
   // and forwards go in turn. With few jobs waiting one more of each kind may come; a result begins
   // in the clock in which the others may go, so neither can starve the other, but for those that
   // wait whenever a result arrives: they keep the next one from beginning (owe_q).
-  localparam int JOBS = 8;
+  // A job stands in the queue a clock after its grant: the fields of an ACK come then.
+  localparam int JOBS = 16;
   wire             jf_ready, jf_valid, j_ready;
-  wire [3:0]       jf_count;
-  inc_pkg::txjob_t jf_in, j;
+  wire [4:0]       jf_count;
+  logic            jq_valid_q, jq_ack_q;
+  inc_pkg::txjob_t jq_q, jf_in, j;
   logic            fj_first_q, owe_q;
-  wire   few         = jf_count <= 4'd4;         // 3 results may be under way, and another job
+  wire   few         = jf_count <= 5'd4;         // 3 results may be under way, and another job
   assign sj_room     = few && !owe_q && !cut_hold;
-  assign aj_ready    = few && !sj_valid && !(fj_valid && fj_first_q) && !cut_hold;
-  assign fj_ready    = few && !sj_valid && !(aj_valid && !fj_first_q) && !cut_hold;
+  wire   others_may  = few && !sj_maybe && !cut_hold;
+  assign aj_ready    = others_may && !(fj_valid && fj_first_q);
+  assign fj_ready    = others_may && !(aj_valid && !fj_first_q);
   wire   aj_go       = aj_valid && aj_ready;
   wire   fj_go       = fj_valid && fj_ready;
   assign job_granted = sj_valid || aj_go || fj_go;
-  assign jf_in       = sj_valid ? sj : fj_go ? fj : aj;
+  assign jf_in       = jq_ack_q ? aj : jq_q;
 
   always_ff @(posedge clk) begin
     if (aj_go) fj_first_q <= 1'b1;
@@ -478,21 +482,25 @@ module inc_core #(
     if (sj_valid && (aj_valid || fj_valid)) owe_q <= 1'b1;
     if (aj_go || fj_go) owe_q <= 1'b0;
     if (!aj_valid && !fj_valid) owe_q <= 1'b0;
+    jq_valid_q <= job_granted;
+    jq_ack_q   <= aj_go;
+    jq_q       <= sj_valid ? sj : fj;
     if (job_granted || cut_go) job_number_q <= job_number_q + 32'd1;
     if (rst) begin
       fj_first_q   <= 1'b0;
       owe_q        <= 1'b0;
+      jq_valid_q   <= 1'b0;
       job_number_q <= '0;
     end
 `ifdef INC_ASSERT
-    if (!rst) assert (!(aj_go && fj_go) && !(job_granted && !jf_ready));
+    if (!rst) assert (!(aj_go && fj_go) && !(jq_valid_q && !jf_ready));
     if (!rst) assert (!(fwd_valid && ack_fwd_valid));
     if (!rst) assert (!(job_granted && cut_go));
 `endif
   end
 
   inc_fifo #(.DATA_W($bits(jf_in)), .DEPTH(JOBS)) u_jobs (
-    .clk(clk), .rst(rst), .s_valid(job_granted), .s_ready(jf_ready), .s_data(jf_in),
+    .clk(clk), .rst(rst), .s_valid(jq_valid_q), .s_ready(jf_ready), .s_data(jf_in),
     .m_valid(jf_valid), .m_ready(j_ready), .m_data(j), .count(jf_count));
 
   wire              rd_valid, rd_ready, rd_bank;
@@ -559,7 +567,8 @@ module inc_core #(
         .release_valid(cut_release), .release_pipe(cut_release_pipe),
         .jobs_idle(cut_jobs_idle), .forwards_idle(forwards_idle),
         .translate_quiet(translate_quiet && !jf_valid), .replicate_quiet(replicate_quiet),
-        .out_ok(cut_ok), .upset(cut_upset), .job_number(job_number_q),
+        .out_ok(cut_ok), .upset(cut_upset), .job_granted(job_granted),
+        .job_number(job_number_q),
         .load(cut_load), .go(cut_go), .hold(cut_hold), .hold_ep(cut_hold_ep), .busy(cut_busy),
         .owed(cut_owed),
         .ep(cut_ep), .pipe(cut_pipe), .number(cut_number), .send_valid(cut_send),

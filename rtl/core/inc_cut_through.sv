@@ -53,7 +53,8 @@ module inc_cut_through #(
   input  wire                    translate_quiet,
   input  wire                    replicate_quiet,
   input  wire                    out_ok,         // clock 2: the first out can take it (Mode-III)
-  input  wire                    upset,          // an ACK changes an out: out_ok may be old
+  input  wire                    upset,          // an out changes: out_ok may be old
+  input  wire                    job_granted,    // something else begins to leave
   input  wire [31:0]             job_number,
 
   output wire                    load,           // clock 1: header of a copy, perhaps
@@ -108,7 +109,7 @@ module inc_cut_through #(
   assign load = decide_valid && room;
   assign go   = try_q && result_valid && result_leaves && !upset_q && !upset
                 && (result_mode2 || out_ok);
-  assign hold = load || try_q || busy_q || owed_q || poison_q;
+  assign hold = try_q || busy_q || owed_q || poison_q;
   assign hold_ep = busy_q || owed_q ? ep_q : result_ep;
   assign busy = busy_q;
   assign owed = owed_q;
@@ -119,7 +120,7 @@ module inc_cut_through #(
 
   always_ff @(posedge clk) begin
     try_q    <= load;
-    upset_q  <= upset;
+    upset_q  <= upset || job_granted;
     poison_q <= 1'b0;
     if (go) begin
       busy_q     <= 1'b1;

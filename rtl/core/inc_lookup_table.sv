@@ -88,9 +88,14 @@ module inc_lookup_table #(
   // The table is read with the QPN of the header that comes next. A write makes that stale.
   inc_pkg::hdr_t h;
   logic          stale_q;
+  // What is found: all but the verdict, that of the header, and which checks fail.
   inc_pkg::lookup_t l2_d;
-  localparam int LK_W = $bits(l2_d);
-  wire [LK_W-1:0] l2_out;
+  localparam int LK_W   = $bits(l2_d);
+  localparam int CHECKS = 11;
+  logic [CHECKS-1:0] fails_d, fails;
+  logic [7:0]        wire_verdict;
+  inc_pkg::lookup_t  l2;
+  wire [LK_W-1:0]    l2_out;
   wire            l2_ready;
 
   wire open      = !hold && !clearing && !stale_q;
@@ -103,14 +108,27 @@ module inc_lookup_table #(
   inc_spec_pkg::ep_cfg_t ep;
   assign ep = ep_rdata;
 
-  inc_ram_1r1w #(.DATA_W(EPC_W), .DEPTH(ENDPOINTS)) u_ep_rx (
-    .clk(clk), .wr_en(ep_wr), .wr_addr(ep_widx), .wr_data(ep_wdata),
-    .rd_en(!s_hdr_valid || take || stale_q),
-    .rd_addr(s_hdr_valid && stale_q ? s_hdr.dqpn[EP_W-1:0] : s_early_qpn), .rd_data(ep_rdata));
-
-  inc_ram_1r1w #(.DATA_W(EPC_W), .DEPTH(ENDPOINTS)) u_ep_tx (
-    .clk(clk), .wr_en(ep_wr), .wr_addr(ep_widx), .wr_data(ep_wdata),
-    .rd_en(tx_rd_en), .rd_addr(tx_rd_index), .rd_data(tx_rd_data));
+  // Both reads are on the shortest path: a small table stands in LUTs, its
+  // entries come straight from registers.
+  wire            rx_rd_en = !s_hdr_valid || take || stale_q;
+  wire [EP_W-1:0] rx_rd_at = s_hdr_valid && stale_q ? s_hdr.dqpn[EP_W-1:0] : s_early_qpn;
+  generate
+    if (ENDPOINTS <= 64) begin : gen_small
+      inc_ram_1r1w #(.DATA_W(EPC_W), .DEPTH(ENDPOINTS), .RAM_STYLE("distributed")) u_ep_rx (
+        .clk(clk), .wr_en(ep_wr), .wr_addr(ep_widx), .wr_data(ep_wdata),
+        .rd_en(rx_rd_en), .rd_addr(rx_rd_at), .rd_data(ep_rdata));
+      inc_ram_1r1w #(.DATA_W(EPC_W), .DEPTH(ENDPOINTS), .RAM_STYLE("distributed")) u_ep_tx (
+        .clk(clk), .wr_en(ep_wr), .wr_addr(ep_widx), .wr_data(ep_wdata),
+        .rd_en(tx_rd_en), .rd_addr(tx_rd_index), .rd_data(tx_rd_data));
+    end else begin : gen_large
+      inc_ram_1r1w #(.DATA_W(EPC_W), .DEPTH(ENDPOINTS)) u_ep_rx (
+        .clk(clk), .wr_en(ep_wr), .wr_addr(ep_widx), .wr_data(ep_wdata),
+        .rd_en(rx_rd_en), .rd_addr(rx_rd_at), .rd_data(ep_rdata));
+      inc_ram_1r1w #(.DATA_W(EPC_W), .DEPTH(ENDPOINTS)) u_ep_tx (
+        .clk(clk), .wr_en(ep_wr), .wr_addr(ep_widx), .wr_data(ep_wdata),
+        .rd_en(tx_rd_en), .rd_addr(tx_rd_index), .rd_data(tx_rd_data));
+    end
+  endgenerate
 
   // Compare, and read the pipe and its first out.
   wire [7:0] pipe_full = h.is_data ? ep.in_pipe : ep.out_pipe;
@@ -146,29 +164,17 @@ module inc_lookup_table #(
   inc_pkg::slot_meta_t meta;
   always_comb begin
     l2_d            = '0;
-    l2_d.verdict    = inc_spec_pkg::VERDICT_OK;
-    if (h.verdict != inc_spec_pkg::VERDICT_OK)
-      l2_d.verdict = h.verdict;
-    else if (!ep.valid || ep.qpn != h.dqpn)
-      l2_d.verdict = inc_spec_pkg::VERDICT_NO_ENDPOINT;
-    else if (h.dip != ep.ip || h.is_v6 != ep.is_v6)
-      l2_d.verdict = inc_spec_pkg::VERDICT_DST_IP;
-    else if (h.port != {2'b0, ep.port})
-      l2_d.verdict = inc_spec_pkg::VERDICT_INGRESS_PORT;
-    else if (h.smac != ep.peer_mac)
-      l2_d.verdict = inc_spec_pkg::VERDICT_SRC_MAC;
-    else if (h.sip != ep.peer_ip)
-      l2_d.verdict = inc_spec_pkg::VERDICT_SRC_IP;
-    else if (!pkey_ok)
-      l2_d.verdict = inc_spec_pkg::VERDICT_PKEY;
-    else if (h.is_cnp && !cnp_on)
-      l2_d.verdict = inc_spec_pkg::VERDICT_CNP;
-    else if (!pc.valid || (h.is_data ? !ep.in_valid : !ep.out_valid))
-      l2_d.verdict = inc_spec_pkg::VERDICT_NO_PIPE;
-    else if (h.is_write && !ep.rewrite_valid)
-      l2_d.verdict = inc_spec_pkg::VERDICT_WRITE_NO_REWRITE;
-    else if (h.is_data && !(len_ok && lane_ok))
-      l2_d.verdict = inc_spec_pkg::VERDICT_PAYLOAD_LENGTH;
+    fails_d[0]  = h.verdict != inc_spec_pkg::VERDICT_OK;
+    fails_d[1]  = !ep.valid || ep.qpn != h.dqpn;
+    fails_d[2]  = h.dip != ep.ip || h.is_v6 != ep.is_v6;
+    fails_d[3]  = h.port != {2'b0, ep.port};
+    fails_d[4]  = h.smac != ep.peer_mac;
+    fails_d[5]  = h.sip != ep.peer_ip;
+    fails_d[6]  = !pkey_ok;
+    fails_d[7]  = h.is_cnp && !cnp_on;
+    fails_d[8]  = !pc.valid || (h.is_data ? !ep.in_valid : !ep.out_valid);
+    fails_d[9]  = h.is_write && !ep.rewrite_valid;
+    fails_d[10] = h.is_data && !(len_ok && lane_ok);
 
     l2_d.is_data       = h.is_data;
     l2_d.is_ack        = h.is_ack;
@@ -196,7 +202,8 @@ module inc_lookup_table #(
     l2_d.mode2         = mode2;
     l2_d.n_log2        = pc.n_log2;
     l2_d.mtu_log2      = pc.mtu_log2;
-    l2_d.base_block    = pc.base_block;
+    l2_d.block         = pc.base_block
+                         + 16'(inc_pkg::slot_of(h.psn, pc.n_log2) << (pc.mtu_log2 - 4'd8));
     l2_d.fan_in        = pc.fan_in;
     l2_d.ack_every     = pc.ack_every;
     l2_d.ack_rule      = pc.ack_rule;
@@ -210,10 +217,33 @@ module inc_lookup_table #(
     l2_d.op            = pc.op;
   end
 
-  inc_skid #(.DATA_W(LK_W)) u_found (
-    .clk(clk), .rst(rst), .s_valid(s_hdr_valid && open), .s_ready(l2_ready), .s_data(l2_d),
-    .m_valid(m_lk_valid), .m_ready(m_lk_ready), .m_data(l2_out));
-  assign m_lk = l2_out;
+  inc_skid #(.DATA_W(LK_W + CHECKS + 8)) u_found (
+    .clk(clk), .rst(rst), .s_valid(s_hdr_valid && open), .s_ready(l2_ready),
+    .s_data({h.verdict, fails_d, l2_d}),
+    .m_valid(m_lk_valid), .m_ready(m_lk_ready), .m_data({wire_verdict, fails, l2_out}));
+  assign l2 = l2_out;
+
+  // The first check that fails says what the frame is.
+  inc_pkg::lookup_t lk;
+  assign m_lk = lk;
+  always_comb begin
+    lk    = l2;
+    lk.ok = fails == '0;
+    casez (fails)
+      11'b??????????1: lk.verdict = wire_verdict;
+      11'b?????????10: lk.verdict = inc_spec_pkg::VERDICT_NO_ENDPOINT;
+      11'b????????100: lk.verdict = inc_spec_pkg::VERDICT_DST_IP;
+      11'b???????1000: lk.verdict = inc_spec_pkg::VERDICT_INGRESS_PORT;
+      11'b??????10000: lk.verdict = inc_spec_pkg::VERDICT_SRC_MAC;
+      11'b?????100000: lk.verdict = inc_spec_pkg::VERDICT_SRC_IP;
+      11'b????1000000: lk.verdict = inc_spec_pkg::VERDICT_PKEY;
+      11'b???10000000: lk.verdict = inc_spec_pkg::VERDICT_CNP;
+      11'b??100000000: lk.verdict = inc_spec_pkg::VERDICT_NO_PIPE;
+      11'b?1000000000: lk.verdict = inc_spec_pkg::VERDICT_WRITE_NO_REWRITE;
+      11'b10000000000: lk.verdict = inc_spec_pkg::VERDICT_PAYLOAD_LENGTH;
+      default:         lk.verdict = inc_spec_pkg::VERDICT_OK;
+    endcase
+  end
 
   always_ff @(posedge clk) begin
     stale_q <= ep_wr;

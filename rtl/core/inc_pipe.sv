@@ -149,7 +149,7 @@ module inc_pipe #(
   // ACKs to send
   output wire                          job_valid,
   input  wire                          job_ready,
-  output inc_pkg::txjob_t              job,
+  output inc_pkg::txjob_t              job,             // a clock after it is taken
   input  wire [31:0]                   job_number,
   input  wire                          job_granted,
   input  wire                          job_done,
@@ -246,8 +246,7 @@ module inc_pipe #(
 
   // ================================================================== slots
   wire                 load, sc_en;
-  wire [23:0]          lk_idx = inc_pkg::slot_of(lk.psn, lk.n_log2);
-  wire [BLK_W-1:0]     lk_blk = lk.base_block[BLK_W-1:0] + BLK_W'(lk_idx << (lk.mtu_log2 - 4'd8));
+  wire [BLK_W-1:0]     lk_blk = lk.block[BLK_W-1:0];
   wire                 a_valid, s_valid, s_last, s_ack_req;
   wire [22:0]          a_tag, s_tag;
   wire [FAN_IN-1:0]    a_bitmap, s_bitmap;
@@ -344,8 +343,8 @@ module inc_pipe #(
   wire bind_busy, bind_last;
   wire [PIPE_W-1:0] bind_pipe;
   wire [23:0]       bind_slot;
-  wire lk_data       = lk.verdict == inc_spec_pkg::VERDICT_OK && lk.is_data;
-  wire lk_takes_pipe = lk.verdict == inc_spec_pkg::VERDICT_OK && (lk.is_data || lk.is_cnp);
+  wire lk_data       = lk.ok && lk.is_data;
+  wire lk_takes_pipe = lk.ok && (lk.is_data || lk.is_cnp);
   wire lk_recent;                     // its slot's payload is still being written
   wire lk_overtakes;                  // beats of other types before it take longer
   // What has left of a Mode-III pipe is entered before the pipe can go to error.
@@ -355,7 +354,7 @@ module inc_pipe #(
                   && (rcy_pend[lk_pipe] || err_pend_q[lk_pipe] || lk_owed
                       || (bind_busy && bind_last && bind_pipe == lk_pipe)
                       || (lk_data && (lk_adv_busy || lk_recent || lk_overtakes
-                                      || (fin && f_take3 && in_order_q && c_ep == lk_ep))));
+                                      || (fin && c_q.is_data && in_order_q && c_ep == lk_ep))));
   wire   pk_free  = (pk_q == PK_IDLE || fin || hand) && !lk_clash;
   assign load     = lk_valid && pk_free;
   assign lk_ready = pk_free;
@@ -367,7 +366,7 @@ module inc_pipe #(
   // of the next one are far enough behind if it is taken add - n clocks after its end or later,
   // add clocks being from a beat to the read that sees its sum.
   localparam int HIST = (FLOAT != 0 ? 8 : 4) - 2;
-  localparam int KEY_W = PIPE_W + 24;
+  localparam int KEY_W = BLK_W;       // a slot is known by its first block
   // Type and operator of an unpinned pipe are those of its window: a frame to one waits as if it
   // took the least, and is waited for as if it took the most.
   wire [3:0]            c_add  = !c_q.pinned ? (FLOAT != 0 ? 4'd8 : 4'd4)
@@ -375,16 +374,15 @@ module inc_pipe #(
   wire                  lk_float = FLOAT != 0 && lk.pinned && inc_pkg::is_float(lk.dtype);
   wire [3:0]            lk_add = !lk.pinned ? 4'd3
                                  : inc_pkg::sum_distance(lk.dtype, lk.op, 1'b0, FLOAT != 0);
-  wire [KEY_W-1:0]      lk_key = {lk_pipe, lk_idx};
-  wire [KEY_W-1:0]      c_key  = {c_pipe, inc_pkg::slot_of(c_q.psn, c_q.n_log2)};
   logic [KEY_W*HIST-1:0] hist_key_q;
   logic [HIST-1:0]      hist_q, hist_hit;
+  logic                 few_q;        // beats of the frame inside: fewer than its sums take clocks
   always_comb begin
     for (int i = 0; i < HIST; i++)
-      hist_hit[i] = hist_q[i] && hist_key_q[KEY_W*i +: KEY_W] == lk_key;
+      hist_hit[i] = hist_q[i] && hist_key_q[KEY_W*i +: KEY_W] == lk_blk;
   end
   assign lk_recent = hist_hit != '0
-                     || (fin && f_take && c_q.pay_beats < 16'(c_add) && c_key == lk_key);
+                     || (fin && few_q && c_blk_q == lk_blk);
   // Nor may a beat overtake those of a type that takes longer.
   assign lk_overtakes = (fin && lk_add < c_add) || (agg_float_busy && !lk_float);
 
@@ -450,7 +448,9 @@ module inc_pipe #(
   wire mismatch = control_q ? ctl_done && ctl_differs : compare_q && equal_q != '1;
   wire [7:0] v  = mismatch ? inc_spec_pkg::VERDICT_MISMATCH
                   : refuse_q ? inc_spec_pkg::VERDICT_TX_FULL : v_q;
-  wire take     = v_engine_q && c_q.is_data && v == inc_spec_pkg::VERDICT_OK;
+  logic v_ok_q;                       // v_q is ok
+  wire  v_ok    = v_ok_q && !mismatch && !refuse_q;
+  wire  take    = v_engine_q && c_q.is_data && v_ok;
 
   // ------------------------------------------------------------------ stream and commit
   logic             ak_valid_q;       // an ACK that was handed on
@@ -467,7 +467,7 @@ module inc_pipe #(
   logic       e_valid_q, e_ok_q;
   logic [7:0] e_verdict_q;
   wire   eof_ok   = e_ok_q;
-  wire   to_ack   = c_q.is_ack && eof_ok && v_q == inc_spec_pkg::VERDICT_OK;
+  wire   to_ack   = c_q.is_ack && eof_ok && v_ok_q;
   wire   known    = stream && e_valid_q && byp_head_valid;    // how the frame ended
   wire   end_ok   = known && !to_ack && !ak_valid_q && !recheck_q && !imm
                     && (!control_q || ctl_done);
@@ -489,15 +489,16 @@ module inc_pipe #(
   // Of a reproducible pipe every in has a copy of its own, which is written only if the frame is
   // taken; the last contribution has them folded before it is committed.
   wire   c_apart  = c_q.reproducible && c_q.fan_in != 7'd1;
-  logic  apart_q, folded_q;
-  wire   fold_due = apart_q && take && eof_ok && full_q && c_q.pay_beats != 16'd0 && !folded_q;
-  wire   fold_go  = end_ok && fold_due && left_q == 16'd1 && pay_valid;
+  logic  apart_q, folded_q, fold_q;  // fold_q: it is due, seen a clock later
+  wire   fold_due = apart_q && eof_ok && !folded_q && !refuse_q && (fresh_q || fold_q);
+  wire   fold_go  = end_ok && fold_due && !fresh_q && left_q == 16'd1 && pay_valid;
   wire   fold_end, fold_add, fold_from;
   wire [ADDR_W-1:0] fold_to;
   // The last beat waits for the end of the frame only where the two are needed together.
   wire   whole        = control_q || apart_q;
   assign pay_ready    = (decide && left_q != 16'd0 && !c_apart && (!last || c_pinned))
-                        || (stream && left_q != 16'd0 && (!last || !whole || end_ok));
+                        || (stream && left_q != 16'd0
+                            && (!last || !whole || (end_ok && !(fold_due && fresh_q))));
   wire   beat         = pay_valid && pay_ready;
   assign fin          = end_ok && last && (left_q == 16'd0 || pay_valid) && !fold_due;
   assign eof_ready    = !e_valid_q || fin || hand;
@@ -522,7 +523,7 @@ module inc_pipe #(
   assign cut_pays    = c_q.pay_beats != 16'd0;
   assign cut_meta    = d_meta;
   assign cut_ack_req = !c_mode2 || d_meta.ack_req;
-  assign cut_leaves  = v_q == inc_spec_pkg::VERDICT_OK && !mismatch && !refuse_q && !control_q
+  assign cut_leaves  = v_ok && !control_q
                        && !apart_q && !error_q[c_pipe] && !e_valid_q && !ak_valid_q
                        && !inc_spec_pkg::opcode_has_reth({4'd0, c_meta.opcode})
                        && (c_mode2 ? forward_q && !replay_q
@@ -557,7 +558,7 @@ module inc_pipe #(
   assign byp_dec_bypass = is_byp && byp_head_fits;
 
   wire   f_engine   = fin && eof_ok && v_engine_q;   // a data frame or CNP that reached its pipe
-  wire   f_ok       = f_engine && v == inc_spec_pkg::VERDICT_OK;
+  wire   f_ok       = f_engine && v_ok;
   assign f_take     = f_engine && take;
   assign f_take3    = f_take && !c_mode2;
   wire   f_mismatch = f_engine && mismatch;
@@ -601,12 +602,10 @@ module inc_pipe #(
 
   // ================================================================== OP: everything else
   // recycle and error: one candidate pipe each
-  wire [PIPES-1:0] pk_pipe_mask = (pk_busy && c_q.is_data ? PIPES'(1) << c_pipe : '0)
-                                  | (cut_owed ? PIPES'(1) << cut_pipe : '0);
   wire [PIPES-1:0] rcy_1h, err_1h;
   wire             rcy_any, err_any;
   wire [PIPE_W-1:0] err_idx;
-  // chosen a clock ahead
+  // Both are chosen a clock ahead, and wait while a frame of their pipe is inside.
   wire              rcy_found;
   wire [PIPE_W-1:0] rcy_idx;
   logic             rcy_valid_q;
@@ -615,18 +614,27 @@ module inc_pipe #(
   assign rcy_any  = rcy_valid_q && !(pk_busy && c_q.is_data && c_pipe == rcy_pipe_q)
                     && !(cut_owed && cut_pipe == rcy_pipe_q);
   inc_rr_arb #(.N(PIPES)) u_rcy_arb (
-    .clk(clk), .rst(rst), .req(rcy_pend & ~pk_pipe_mask), .advance(rcy_found && !rcy_valid_q),
+    .clk(clk), .rst(rst), .req(rcy_pend), .advance(rcy_found && !rcy_valid_q),
     .grant_valid(rcy_found), .grant(rcy_1h), .grant_idx(rcy_idx));
+  wire               err_found;
+  wire  [PIPE_W-1:0] err_next;
+  logic              err_valid_q;
+  logic [PIPE_W-1:0] err_pipe_q;
+  assign err_idx = err_pipe_q;
+  assign err_any = err_valid_q && !(pk_busy && c_q.is_data && c_pipe == err_pipe_q)
+                   && !(cut_owed && cut_pipe == err_pipe_q);
   inc_rr_arb #(.N(PIPES)) u_err_arb (
-    .clk(clk), .rst(rst), .req(err_pend_q & ~pk_pipe_mask), .advance(op_err),
-    .grant_valid(err_any), .grant(err_1h), .grant_idx(err_idx));
+    .clk(clk), .rst(rst), .req(err_pend_q), .advance(err_found && !err_valid_q),
+    .grant_valid(err_found), .grant(err_1h), .grant_idx(err_next));
   wire [23:0] rcy_move = rcy_psn - op_ps.psn_start;
   wire        rcy_real = !rcy_move[23] && rcy_move != 24'd0;
 
   // table access
+  // Seen a clock ahead: what is quiet stays so while a command waits.
+  logic quiet_q;
   wire quiet       = tbl_seen_q && tbl_valid && lk_idle && !pk_busy && !ak_valid_q && !bind_busy
                      && adv_idle && ao_idle && tx_idle && jobs_idle && fwd_drained && !cut_owed
-                     && rcy_pend == '0 && !rcy_valid_q && err_pend_q == '0;
+                     && rcy_pend == '0 && !rcy_valid_q && !err_valid_q && err_pend_q == '0;
   wire drained     = !bound_q[tbl_p] || error_q[tbl_p]
                      || (op_ps.pending == 24'd0
                          && (op_ps.mode2 ? quiesced_q[tbl_p] : op_ps.psn_start == op_ps.next_send));
@@ -648,13 +656,13 @@ module inc_pipe #(
       else if (bind_busy && !bind_last)      op_bind = 1'b1;
       else if (bind_busy && !(pk_busy && (c_q.is_data || c_q.is_cnp) && c_pipe == bind_pipe))
                                              op_bdone = 1'b1;
-      else if (quiet)                        op_tbl = 1'b1;
+      else if (quiet_q)                      op_tbl = 1'b1;
     end
   end
 
   always_comb begin
     if (req_imm)                 op_ep = adv_ep;
-    else if (tbl_valid && quiet) op_ep = tbl_e;
+    else if (quiet_q)            op_ep = tbl_e;
     else if (req_scan)           op_ep = adv_ep;
     else                         op_ep = ao_ep;
     if (req_rel)                     op_pipe = rel_pipe;
@@ -667,21 +675,32 @@ module inc_pipe #(
   end
   wire look = !tbl_valid && !tbl_seen_q && !req_rel && !req_imm && !rcy_any && !err_any && !req_scan
               && !bind_busy;
-  assign cfg_pipe = (tbl_valid && quiet) ? tbl_p : sc_cfg_want ? sc_cfg_pipe : op_in_pipe;
+  assign cfg_pipe = quiet_q ? tbl_p : sc_cfg_want ? sc_cfg_pipe : op_in_pipe;
 
   // ACK to send
   assign job_valid = ao_valid && !fin && !req_rel && !req_imm && !rcy_any && !err_any && !req_scan
                      && !sc_cfg_want;
   wire [23:0] ao_psn = op_kind == inc_spec_pkg::ACK_KIND_ACK ? op_epsn - 24'd1 : op_epsn;
+  logic [EP_W-1:0] job_ep_q;
+  logic [23:0]     job_epsn_q, job_msn_q;
+  logic [2:0]      job_kind_q;
+  logic [4:0]      job_rnr_q;
+  always_ff @(posedge clk) begin
+    job_ep_q   <= ao_ep;
+    job_epsn_q <= op_epsn;
+    job_msn_q  <= op_msn;
+    job_kind_q <= op_kind;
+    job_rnr_q  <= cfg.rnr_code;
+  end
   always_comb begin
     job        = '0;
     job.kind   = inc_pkg::TX_ACK;
-    job.ep     = 12'(ao_ep);
-    job.psn    = ao_psn;
-    job.msn    = op_msn;
-    case (op_kind)
+    job.ep     = 12'(job_ep_q);
+    job.psn    = job_kind_q == inc_spec_pkg::ACK_KIND_ACK ? job_epsn_q - 24'd1 : job_epsn_q;
+    job.msn    = job_msn_q;
+    case (job_kind_q)
       inc_spec_pkg::ACK_KIND_NAK:   job.syndrome = inc_spec_pkg::SYNDROME_NAK_SEQUENCE;
-      inc_spec_pkg::ACK_KIND_RNR:   job.syndrome = inc_spec_pkg::SYNDROME_RNR | 8'(cfg.rnr_code);
+      inc_spec_pkg::ACK_KIND_RNR:   job.syndrome = inc_spec_pkg::SYNDROME_RNR | 8'(job_rnr_q);
       inc_spec_pkg::ACK_KIND_FATAL: job.syndrome = inc_spec_pkg::SYNDROME_NAK_OPERATION;
       default:                      job.syndrome = inc_spec_pkg::SYNDROME_ACK;
     endcase
@@ -797,6 +816,7 @@ module inc_pipe #(
   always_ff @(posedge clk) begin
     // ---------------------------------------------------------------- PK
     fresh_q <= decide;
+    fold_q  <= take && full_q && c_q.pay_beats != 16'd0;
     if (eof_ready) begin
       e_valid_q   <= eof_valid;
       e_ok_q      <= eof_verdict == inc_spec_pkg::VERDICT_OK;
@@ -808,6 +828,8 @@ module inc_pipe #(
         recheck_q    <= MODE2 != 0 && ak_valid_q;
         v_engine_q   <= 1'b1;
         v_q          <= d_verdict;
+        v_ok_q       <= d_ok;
+        few_q        <= c_q.pay_beats < 16'(c_add);
         compare_q    <= d_compare && c_q.is_data;
         control_q    <= d_control && d_ok && c_q.is_data;
         apart_q      <= c_apart && !d_control;
@@ -833,6 +855,7 @@ module inc_pipe #(
         old_bitmap_q <= a_bitmap;
         old_meta_q   <= a_meta;
         if (c_q.is_cnp) begin
+          v_ok_q <= !error_q[c_pipe] && !c_bad_pipe;
           if (error_q[c_pipe])  v_q <= inc_spec_pkg::VERDICT_PIPE_ERROR;
           else if (c_bad_pipe)  v_q <= inc_spec_pkg::VERDICT_NO_SLOTS;
           else                  v_q <= inc_spec_pkg::VERDICT_OK;
@@ -878,6 +901,7 @@ module inc_pipe #(
       if (!lk_takes_pipe) begin
         v_engine_q <= 1'b0;
         v_q        <= lk.verdict;
+        v_ok_q     <= lk.ok;
         compare_q  <= 1'b0;
         control_q  <= 1'b0;
         apart_q    <= 1'b0;
@@ -898,7 +922,7 @@ module inc_pipe #(
       hist_key_q[KEY_W*i +: KEY_W] <= hist_key_q[KEY_W*((i + 1) % HIST) +: KEY_W];
       if (f_take && c_q.pay_beats != 16'd0 && c_q.pay_beats + 16'(i + 2) == 16'(c_add)) begin
         hist_q[i] <= 1'b1;
-        hist_key_q[KEY_W*i +: KEY_W] <= c_key;
+        hist_key_q[KEY_W*i +: KEY_W] <= c_blk_q;
       end
     end
 
@@ -910,6 +934,11 @@ module inc_pipe #(
       rcy_valid_q <= rcy_found;
       rcy_pipe_q  <= rcy_idx;
     end
+    if (op_err) err_valid_q <= 1'b0;
+    if (!err_valid_q) begin
+      err_valid_q <= err_found;
+      err_pipe_q  <= err_next;
+    end
     if (op_err) begin
       error_q[err_idx]    <= 1'b1;
       err_pend_q[err_idx] <= 1'b0;
@@ -918,6 +947,7 @@ module inc_pipe #(
     if (op_bdone) binding_q[bind_pipe] <= 1'b0;
     if (write_ctl) quiesced_q[tbl_p] <= tbl_quiesced;
     tbl_seen_q <= tbl_valid && !tbl_done;
+    quiet_q    <= quiet && !tbl_done;
     if (tbl_valid) begin
       tbl_p <= tbl_index[PIPE_W-1:0];
     end else if (look) begin
@@ -940,6 +970,7 @@ module inc_pipe #(
       recheck_q   <= 1'b0;
       hist_q      <= '0;
       rcy_valid_q <= 1'b0;
+      err_valid_q <= 1'b0;
       error_q     <= '0;
       err_pend_q  <= '0;
       bound_q     <= '0;

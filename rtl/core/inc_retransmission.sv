@@ -100,6 +100,7 @@ module inc_retransmission #(
 
   // frames to send
   input  wire                          job_room,
+  output wire                          job_maybe,     // there may be one in this clock
   output wire                          job_valid,
   output inc_pkg::txjob_t              job,
   input  wire [31:0]                   job_number,
@@ -279,12 +280,14 @@ module inc_retransmission #(
   wire a_ok     = y_ack && y_verdict_q == inc_spec_pkg::VERDICT_OK;
   wire do_timer = y_keep && y_st_q.timer_armed && y_expired_q && !(freeze && y_ep_q == freeze_ep);
   wire do_rnr   = y_keep && y_st_q.rnr_wait && y_expired_q;
+  logic y_change;
   wire y_cut    = y_valid_q && y_q == X_CUT;
   wire do_job   = y_send && y_sendable_q && !pipe_error[y_pipe_q] && live[y_pipe_q] && !freeze;
   wire do_send  = do_job || y_cut;
 
   assign cut_sent  = y_cut;
-  assign upset     = y_ack;
+  assign upset     = y_ack || y_change;
+  assign job_maybe = y_send && y_sendable_q;
   assign job_valid = do_job;
   always_comb begin
     job         = '0;
@@ -300,7 +303,6 @@ module inc_retransmission #(
                                                                  : 32'(y_timeout_q));
   wire [31:0] rnr_at     = now_q + 32'd1 + 32'(y_rnr_q);
 
-  logic y_change;
   always_comb begin
     y_st_d       = y_st_q;
     y_deadline_d = y_deadline_q;

@@ -130,7 +130,14 @@ module inc_translate_header #(
   assign m_hdr_valid = hdr_valid_q || cut_go;
   assign m_hdr       = hdr_q;
   assign m_shape     = shape_q;
-  inc_frame_shape u_shape (.hdr(hdr_d), .shape(shape_d));
+  // A mark of congestion may come late, straight from the slot's memory.
+  inc_pkg::txhdr_t unmarked;
+  wire             ce = (cut_load || job_q.kind == inc_pkg::TX_DATA) && meta.ce;
+  always_comb begin
+    unmarked          = hdr_d;
+    unmarked.tos[1:0] = ep.tos[1:0];
+  end
+  inc_frame_shape u_shape (.hdr(unmarked), .ce(ce), .shape(shape_d));
   assign m_rd_valid  = rd_valid_q;
   assign m_rd_bank   = bank_q;
   assign m_rd_addr   = addr_q;

@@ -103,6 +103,7 @@ package inc_pkg;
   // One frame after the table lookups: what the pipe stage decides on.
   typedef struct packed {
     logic [7:0]   verdict;    // first wire- or table-stage verdict that applies (ICRC not yet)
+    logic         ok;         // it is ok
     logic         is_data;
     logic         is_ack;
     logic         is_cnp;     // of an out of a Mode-II pipe: to be handed on
@@ -120,7 +121,7 @@ package inc_pkg;
     logic         mode2;      // of its pipe, as all that follows
     logic [4:0]   n_log2;
     logic [3:0]   mtu_log2;
-    logic [15:0]  base_block;
+    logic [15:0]  block;      // first block of its slot
     logic [6:0]   fan_in;
     logic [15:0]  ack_every;
     logic [1:0]   ack_rule;

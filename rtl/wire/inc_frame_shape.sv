@@ -1,7 +1,8 @@
 // Lengths of a frame to send, and two halves of the sum of its IPv4 header: what inc_deparse needs
 // of a header beside the header itself.
 //
-// Combinational: hdr in, shape out. Who makes a header registers both, so that the deparser has
+// Combinational: hdr in, shape out. ce: the ECN bits of hdr.tos are set, whatever they are; it may
+// come late. Who makes a header registers both, so that the deparser has
 // them in one clock.
 // Latency:       0.
 // Source:        IBTA 9.2, A17; RFC 791 (header checksum).
@@ -9,6 +10,7 @@
 
 module inc_frame_shape (
   input  wire inc_pkg::txhdr_t   hdr,
+  input  wire                    ce,
   output wire inc_pkg::txshape_t shape
 );
 
@@ -25,6 +27,7 @@ module inc_frame_shape (
   // From IP to the ICRC, with the pad.
   wire [15:0] total = (hdr.plen + {11'd0, ext, 2'b00} + 16'd47) & 16'hfffc;
   logic [16:0] icrc;
+  logic [17:0] rest;
 
   always_comb begin
     s.udp_length = (hdr.plen + {11'd0, ext, 2'b00} + 16'd27) & 16'hfffc;
@@ -48,7 +51,8 @@ module inc_frame_shape (
     s.sum_a = (word(hdr.sip[31:16]) + word(hdr.sip[15:0])) +
               (word(hdr.dip[31:16]) + word(hdr.dip[15:0]));
     // Version, IHL and DF: 0x4500 + 0x4000.
-    s.sum_b = (word({8'h85, hdr.tos}) + word({hdr.ttl, 8'd17})) + word(total);
+    rest    = word({hdr.ttl, 8'd17}) + word(total);
+    s.sum_b = ce ? word({8'h85, hdr.tos | 8'd3}) + rest : word({8'h85, hdr.tos}) + rest;
   end
 
   wire unused_ok = &{1'b0, hdr, icrc[1:0]};

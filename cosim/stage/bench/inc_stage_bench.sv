@@ -131,7 +131,7 @@ module inc_stage_bench #(
     .m_axis_bypass_tlast(byp_tlast), .m_axis_bypass_tid(byp_tid));
 
   inc_pkg::txshape_t txh_shape;
-  inc_frame_shape u_shape (.hdr(txh_s), .shape(txh_shape));
+  inc_frame_shape u_shape (.hdr(txh_s), .ce(1'b0), .shape(txh_shape));
   inc_deparse #(.DATA_W(DATA_W)) u_deparse (
     .clk(clk), .rst(rst),
     .s_hdr_valid(txh_valid), .s_hdr_ready(txh_ready), .s_hdr(txh_s),

@@ -365,10 +365,10 @@ func (r *run) expect(g *golden, a *arrival) expected {
 	entry, pipe := plan(r.t, cfg).Endpoint(i), plan(r.t, cfg).Pipe(p)
 	info, _ := a.packet.Opcode.Info()
 	require.Equal(r.t, rec.PSN, uint32(a.packet.PSN))
-	t.Set("is_data", header.Get("is_data")).Set("is_ack", header.Get("is_ack")).
+	t.SetBool("ok", true).Set("is_data", header.Get("is_data")).Set("is_ack", header.Get("is_ack")).
 		Set("ep", uint64(cfg.EntryIndex(i, entries))).Set("lead", uint64(cfg.EntryIndex(cfg.Pipes[p].Outs[0], entries))).Set("pipe", uint64(p)).Set("in_index", uint64(entry.InIndex)).
 		Set("psn", uint64(rec.PSN)).Set("syndrome", uint64(a.packet.Syndrome)).
-		Set("n_log2", uint64(pipe.NLog2)).Set("mtu_log2", uint64(pipe.MTULog2)).Set("base_block", uint64(pipe.BaseBlock)).
+		Set("n_log2", uint64(pipe.NLog2)).Set("mtu_log2", uint64(pipe.MTULog2)).Set("block", uint64(uint16(uint32(pipe.BaseBlock)+rec.PSN%(1<<pipe.NLog2)<<(pipe.MTULog2-8)))).
 		Set("fan_in", uint64(pipe.FanIn)).Set("dtype", uint64(pipe.DType)).Set("op", uint64(pipe.Op)).Set("ack_every", uint64(pipe.AckEvery)).Set("msn", uint64(a.packet.MSN)).
 		SetBool("mode2", pipe.Mode == 2).Set("ack_rule", uint64(pipe.AckRule)).SetBool("leaf", entry.Leaf).
 		SetBool("to_asker", pipe.ReplayAsker && entry.Leaf && entry.OutValid && entry.InPipe == entry.OutPipe).

@@ -38,8 +38,8 @@ type receiver struct {
 	beats   []Event // of the first frame
 	bank    map[int]uint64
 	jobs    uint64
-	job     *engine.Output // due in this clock
-	fault   int            // pipe whose fault is due in this clock
+	answers []timed // ACKs recorded and not sent yet: each is due a clock later
+	fault   int     // pipe whose fault is due in this clock
 	acked   []psn.PSN
 	next    []psn.PSN
 	failed  []bool
@@ -99,6 +99,12 @@ func (g *receiver) program() {
 	g.take(r.drain(20_000, 0)) // the last pipe still binds
 }
 
+// timed is what is due in a clock.
+type timed struct {
+	clock int
+	engine.Output
+}
+
 // offer gives the stage one frame, mostly data near the ePSN of an in.
 func (g *receiver) offer() {
 	r := g.r
@@ -107,7 +113,7 @@ func (g *receiver) offer() {
 	f := &pipeFrame{endpoint: i, token: r.layouts.New("lookup_t"), fits: r.chance(70)}
 	p := max(ep.InPipe, ep.OutPipe)
 	f.isAck = ep.InPipe == engine.None
-	f.token.SetBool("is_data", !f.isAck).SetBool("is_ack", f.isAck).Set("ep", uint64(g.index[i])).Set("pipe", uint64(p))
+	f.token.SetBool("ok", true).SetBool("is_data", !f.isAck).SetBool("is_ack", f.isAck).Set("ep", uint64(g.index[i])).Set("pipe", uint64(p))
 	pipe := g.cfg.Pipes[p]
 	if f.isAck {
 		f.token.Set("psn", uint64(r.below(1<<24))).Set("syndrome", uint64(r.below(256)))
@@ -153,7 +159,7 @@ func (g *receiver) offer() {
 			SetBool("ce", pkt.CE()).SetBool("ack_req", pkt.AckReq).Set("plen", uint64(size)).
 			Set("imm", uint64(pkt.Imm))
 		f.token.Set("in_index", uint64(ep.InIndex)).Set("pinned", 1).Set("psn", uint64(k)).Set("n_log2", uint64(entry.NLog2)).
-			Set("mtu_log2", uint64(entry.MTULog2)).Set("base_block", uint64(entry.BaseBlock)).Set("fan_in", uint64(entry.FanIn)).
+			Set("mtu_log2", uint64(entry.MTULog2)).Set("block", uint64(uint32(entry.BaseBlock)+uint32(k)%(1<<entry.NLog2)<<(entry.MTULog2-8))).Set("fan_in", uint64(entry.FanIn)).
 			Set("ack_every", uint64(entry.AckEvery)).SetWords("meta", meta.Words).
 			Set("pay_beats", uint64((size+r.beatBytes()-1)/r.beatBytes()))
 	}
@@ -260,7 +266,7 @@ func (g *receiver) record(ev Event) {
 	case spec.CauseAckOut:
 		require.Equal(g.t, engine.Frame, outs[1].Kind)
 		o := outs[1]
-		g.job = &o
+		g.answers = append(g.answers, timed{ev.Clock + 1, o})
 	case spec.CauseRelease:
 		g.next[p] = psn.PSN(want.NextSend)
 	case spec.CauseError:
@@ -341,13 +347,14 @@ func (g *receiver) take(events []Event) {
 			}
 			g.acks = g.acks[1:]
 		case 5:
-			if g.job == nil {
-				g.r.fail(ev, "an ACK was sent and there is no record of it")
+			if len(g.answers) == 0 || g.answers[0].clock != ev.Clock {
+				g.r.fail(ev, "an ACK was sent and there is no record of it in the clock before")
 			}
-			pkt := g.job.Packet
-			require.Equal(g.t, []uint64{txACK, uint64(g.index[g.job.Endpoint]), uint64(pkt.PSN), uint64(pkt.Syndrome), uint64(pkt.MSN)},
+			a := g.answers[0].Output
+			pkt := a.Packet
+			require.Equal(g.t, []uint64{txACK, uint64(g.index[a.Endpoint]), uint64(pkt.PSN), uint64(pkt.Syndrome), uint64(pkt.MSN)},
 				[]uint64{ev.Get("kind"), ev.Get("ep"), ev.Get("psn"), ev.Get("syndrome"), ev.Get("msn")}, "clock %d: ACK sent", ev.Clock)
-			g.job = nil
+			g.answers = g.answers[1:]
 		case 6:
 			if len(g.said) == 0 {
 				g.r.fail(ev, "the verdict of a frame that has not ended")
@@ -360,7 +367,7 @@ func (g *receiver) take(events []Event) {
 			g.said = g.said[1:]
 		}
 		if n+1 == len(events) || events[n+1].Clock != ev.Clock {
-			if g.job != nil || g.fault != engine.None || len(g.said) > len(g.acks) {
+			if len(g.answers) > 0 && g.answers[0].clock <= ev.Clock || g.fault != engine.None || len(g.said) > len(g.acks) {
 				g.r.fail(ev, "an ACK, a fault or a verdict that did not come")
 			}
 		}
@@ -391,7 +398,7 @@ func (g *receiver) minimum(p int) {
 
 // TestPipe: the records of random data, near the window and far from it, over several lives of two pipes.
 func TestPipe(t *testing.T) {
-	each(t, Pipe, map[int]string{0: "beat_t", 1: "record_t", 2: "frame_end_t", 3: "fault_t", 4: "ack_req_t", 5: "txjob_t", 6: "frame_end_t", 8: "lookup_t",
+	each(t, Pipe, map[int]string{0: "beat_t", 1: "record_t", 2: "frame_end_t", 3: "fault_t", 4: "ack_req_t", 5: "txjob_t", 6: "frame_end_t", 7: "pulse_t", 8: "lookup_t",
 		9: "pay_t", 10: "verdict_t", 11: "room_t", 12: "table_write_t", 13: "verdict_t", 14: "pipe_psn_t", 15: "pipe_psn_t"}, func(r *run) {
 		g := r.newReceiver()
 		for range 24 {

@@ -1,6 +1,6 @@
 // inc_pipe between streams, with the pipe table of the lookup and every job read a clock after it is given.
 // Streams: 0 beats to AggregateData; 1 records; 2 ends of frames; 3 faults; 4 ACKs for Retransmission;
-// 5 ACKs to send; sources 8 frames, 9 payload, 10 ends of frames, 11 room for bypass, 12 table writes,
+// 5 ACKs to send, 7 each as it is taken; sources 8 frames, 9 payload, 10 ends of frames, 11 room for bypass, 12 table writes,
 // 13 answers to ACKs, 14 minima of walks, 15 errors of outs. No frame is offered while a write waits.
 `default_nettype none
 
@@ -26,6 +26,7 @@ module inc_bench_pipe (
   fault_t                fault;
   ack_req_t              ack;
   inc_pkg::txjob_t       job;
+  pulse_t                taken;
   wire lk_valid, lk_ready, pay_valid, pay_ready, eof_valid, eof_ready, room_valid, tbl_valid, tbl_done,
        answer_valid, min_valid, err_valid, agg_valid, rec_valid, fin_valid, stat_valid, fault_valid, ack_valid,
        job_valid, job_ready, tbl_fire;
@@ -67,6 +68,7 @@ module inc_bench_pipe (
   assign ack.pipe = 8'(ack_pipe);
   assign agg.addr = 16'(agg_addr);
   assign agg.compare = 1'b0;
+  assign taken.nothing = 1'b0;
   assign fin.verdict = stat.verdict;
   assign stat.bypass = 1'b0;
 
@@ -116,8 +118,11 @@ module inc_bench_pipe (
     .clk(clk), .rst(rst), .handle(handle), .valid(ack_valid && answer_valid), .data(ack));
   inc_bench_watch #(.STREAM(6), .W($bits(stat))) u_stat (
     .clk(clk), .rst(rst), .handle(handle), .valid(stat_valid), .data(stat));
-  inc_bench_sink #(.STREAM(5), .W($bits(job)), .LAW(0)) u_job (
-    .clk(clk), .rst(rst), .handle(handle), .valid(job_valid), .ready(job_ready), .data(job));
+  // A job is taken in one clock and there in the next.
+  inc_bench_sink #(.STREAM(7), .W($bits(taken)), .LAW(0)) u_take (
+    .clk(clk), .rst(rst), .handle(handle), .valid(job_valid), .ready(job_ready), .data(taken));
+  inc_bench_watch #(.STREAM(5), .W($bits(job))) u_job (
+    .clk(clk), .rst(rst), .handle(handle), .valid(done_q), .data(job));
 
 endmodule
 

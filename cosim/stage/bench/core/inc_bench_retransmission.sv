@@ -35,7 +35,7 @@ module inc_bench_retransmission (
   wire level_valid, ack_done, pipe_wr_valid, out_wr_valid, init_valid, forget_valid;
   wire next_ack_valid;
   wire idle, job_valid, min_valid, queue_ready, sent_valid, sent_ready, err_valid, fault_valid, rec_valid;
-  wire cut_ok, upset, cut_sent;
+  wire cut_ok, upset, cut_sent, job_maybe;
   wire hold   = pipe_wr_valid || out_wr_valid || init_valid || forget_valid;
   // An ACK is announced in the clock before it is offered, and then held, as inc_pipe does.
   logic ack_valid;
@@ -96,7 +96,7 @@ module inc_bench_retransmission (
     .ack_verdict(ack_verdict),
     .freeze(1'b0), .freeze_ep('0), .cut_rd(1'b0), .cut_rd_ep('0), .cut_psn('0), .cut_ok(cut_ok), .upset(upset),
     .cut_send(1'b0), .cut_send_ep('0), .cut_send_pipe('0), .cut_number('0), .cut_sent(cut_sent),
-    .job_room(jobs <= 4'd4), .job_valid(job_valid), .job(job), .job_number(job_number_q),
+    .job_room(jobs <= 4'd4), .job_maybe(job_maybe), .job_valid(job_valid), .job(job), .job_number(job_number_q),
     .min_valid(min_valid), .min_pipe(min_pipe), .min_psn(min.psn),
     .err_valid(err_valid), .err_pipe(err_pipe),
     .fault_valid(fault_valid), .fault_kind(fault.kind), .fault_ep(fault.ep), .fault_psn(fault.psn),
@@ -123,7 +123,7 @@ module inc_bench_retransmission (
     .clk(clk), .rst(rst), .handle(handle), .valid(sent_valid), .ready(sent_ready), .data(sent));
 
   always_ff @(posedge clk) begin
-    if (!rst) assert (!job_valid || queue_ready);
+    if (!rst) assert (!job_valid || (queue_ready && job_maybe));
   end
 
   wire unused_ok = &{1'b0, rd_state, cut_ok, upset, cut_sent};

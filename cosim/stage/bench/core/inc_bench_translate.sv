@@ -54,7 +54,7 @@ module inc_bench_translate (
   assign desc.addr = 16'(addr);
 
   // The shape that comes with a header is that header's.
-  inc_frame_shape u_want (.hdr(hdr), .shape(want));
+  inc_frame_shape u_want (.hdr(hdr), .ce(1'b0), .shape(want));
   always_ff @(posedge clk) begin
     if (!rst && hdr_valid) assert (shape == want);
     if (!rst && quiet) assert (!hdr_valid && !desc_valid);
