@@ -56,8 +56,8 @@ func (c *Call) element() int {
 	return n
 }
 
-// bytes is n of the table above.
-func (c *Call) bytes(rank int) int {
+// Bytes is n of the table above, at a rank.
+func (c *Call) Bytes(rank int) int {
 	switch {
 	case c.Collective == tree.AllGather, c.Collective == tree.Broadcast && rank != c.Root:
 		return len(c.Out)
@@ -71,7 +71,7 @@ func (c *Call) text(rank int) string {
 	if c.Collective == tree.Barrier {
 		return s
 	}
-	s += fmt.Sprintf(" of %d bytes", c.bytes(rank))
+	s += fmt.Sprintf(" of %d bytes", c.Bytes(rank))
 	switch {
 	case c.reduces():
 		s += fmt.Sprintf(" of %v, %v", c.DType, c.Op)
@@ -84,8 +84,8 @@ func (c *Call) text(rank int) string {
 	return s
 }
 
-// check returns nil if rank of ranks can make the call, or what is wrong with it.
-func (c *Call) check(rank, ranks int) error {
+// Check returns nil if rank of ranks can make the call, or what is wrong with it.
+func (c *Call) Check(rank, ranks int) error {
 	if c.Collective > tree.AllGather {
 		return fmt.Errorf("got collective %d, want one of %v", uint8(c.Collective), tree.Collectives())
 	}
@@ -100,7 +100,7 @@ func (c *Call) check(rank, ranks int) error {
 			return fmt.Errorf("%v: %w", c.Collective, err)
 		}
 	}
-	n, element := c.bytes(rank), c.element()
+	n, element := c.Bytes(rank), c.element()
 	if n%element != 0 {
 		return fmt.Errorf("%v: got %d bytes, want whole elements of %v, %d bytes each", c.Collective, n, c.DType, element)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -262,7 +263,7 @@ type Request struct {
 // the communicator's until Wait has returned nil or the communicator has failed. A call that is wrong by itself is an
 // error, and the communicator is as before.
 func (c *Comm) Start(ctx context.Context, call Call) (*Request, error) {
-	if err := call.check(c.rank, c.ranks); err != nil {
+	if err := call.Check(c.rank, c.ranks); err != nil {
 		return nil, err
 	}
 	c.order.Lock()
@@ -334,7 +335,7 @@ func (c *Comm) ended() uint64 {
 
 // plan makes the steps of a call, and says so if the hosts take the network's place.
 func (c *Comm) plan(ctx context.Context, call *Call) ([]host.Op, error) {
-	if call.Collective != tree.Barrier && call.bytes(c.rank) == 0 {
+	if call.Collective != tree.Barrier && call.Bytes(c.rank) == 0 {
 		return nil, nil
 	}
 	refused := error(nil)
@@ -522,8 +523,11 @@ func (c *Comm) fail(ranks []int, format string, args ...any) {
 }
 
 // failAs fails as another rank did.
-func (c *Comm) failAs(origin int, reason string) {
-	c.failWith(&Failure{Origin: origin, Ranks: []int{origin}, Reason: fmt.Sprintf("rank %d says: %s", origin, reason)})
+func (c *Comm) failAs(origin int, ranks []int, reason string) {
+	if origin != c.rank && !strings.HasPrefix(reason, fmt.Sprintf("rank %d ", origin)) {
+		reason = fmt.Sprintf("rank %d says: %s", origin, reason)
+	}
+	c.failWith(&Failure{Origin: origin, Ranks: ranks, Reason: reason})
 }
 
 func (c *Comm) failWith(f *Failure) {

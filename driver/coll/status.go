@@ -32,6 +32,7 @@ type status struct {
 	// Failed is why the communicator of rank Origin has failed, and with it this rank's.
 	Failed string `json:"failed,omitempty"`
 	Origin int    `json:"origin"`
+	Fault  []int  `json:"fault,omitempty"` // the ranks at fault
 }
 
 // mostText is how much of a reason fits a status.
@@ -87,7 +88,7 @@ type peer struct {
 func (c *Comm) tell(r int, s status) {
 	s.Job, s.Rank, s.Life, s.At = c.job, c.rank, c.life, c.begun
 	if c.err != nil {
-		s.Failed, s.Origin = c.err.Reason, c.err.Origin
+		s.Failed, s.Origin, s.Fault = c.err.Reason, c.err.Origin, c.err.Ranks
 		if len(s.Failed) > mostText {
 			s.Failed = strings.ToValidUTF8(s.Failed[:mostText], "") + "..."
 		}
@@ -132,7 +133,7 @@ func (c *Comm) hear(frame []byte) {
 	}
 	p.life, p.heard, p.at = s.Life, time.Now(), s.At
 	if s.Failed != "" {
-		c.failAs(s.Origin, s.Failed)
+		c.failAs(s.Origin, s.Fault, s.Failed)
 	}
 	if !s.Ask {
 		p.about, p.what, p.done, p.answer = s.About, s.What, s.Done, true

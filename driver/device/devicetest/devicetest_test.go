@@ -54,6 +54,8 @@ func (b *broken) MTU() int { return b.Link.MTU() + b.mtu }
 func TestSuiteCatches(t *testing.T) {
 	count := 0
 	var kept, held []byte
+	stay := make(chan struct{})
+	defer close(stay)
 	faults := []struct {
 		name, check string
 		break_      func() *broken
@@ -174,8 +176,6 @@ func TestSuiteCatches(t *testing.T) {
 			}}
 		}},
 		{"leaves a goroutine behind", "order", func() *broken {
-			stay := make(chan struct{})
-			time.AfterFunc(3*time.Second, func() { close(stay) })
 			go func() { <-stay }()
 			return &broken{}
 		}},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/epic-inc/epic/cosim/run"
 	"github.com/epic-inc/epic/cosim/server"
+	"github.com/epic-inc/epic/driver/coll"
 	"github.com/epic-inc/epic/driver/control/failure"
 )
 
@@ -31,7 +32,7 @@ var table = []struct {
 	{Right, "right: all was done, and all that was compared is equal"},
 	{Difference, "difference found: what was compared differs, or an assertion of the simulation failed"},
 	{BadInput, "bad input: arguments, configuration or files that cannot be used; one line each says what, where, and what is allowed"},
-	{Lost, "peer or tool lost: the simulator or another program ended or fell silent"},
+	{Lost, "peer or tool lost: the simulator, another rank or another program ended, fell silent or disagreed"},
 	{Interrupted, "interrupted: by Ctrl-C or SIGTERM"},
 }
 
@@ -47,6 +48,7 @@ func Help() string {
 
 // Of is the exit status that an error leads to. What is not known to be anything else is bad input.
 func Of(err error) Status {
+	var group *coll.Failure
 	switch {
 	case err == nil:
 		return Right
@@ -54,7 +56,7 @@ func Of(err error) Status {
 		return Interrupted
 	case errors.Is(err, run.ErrDifference), errors.Is(err, server.ErrFault):
 		return Difference
-	case errors.Is(err, server.ErrLost), errors.Is(err, failure.ErrLost):
+	case errors.Is(err, server.ErrLost), errors.Is(err, failure.ErrLost), errors.As(err, &group):
 		return Lost
 	default:
 		return BadInput
