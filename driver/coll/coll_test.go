@@ -239,13 +239,13 @@ const mtu = 1024 // U of group.DefaultOptions
 // sizes of which one or another is wrong when something is: in bytes, for elements of 4.
 func sizes(large int) []int { return []int{0, 4, mtu - 4, mtu, mtu + 4, 4 * 4093, large} }
 
-// Every collective, in both modes, through one switch and through a tree, of ranks from 2 to 8.
+// Every collective, in every mode, through one switch and through a tree, of ranks from 2 to 8.
 func TestCollectives(t *testing.T) {
 	large := 1 << 20
 	if testing.Short() {
 		large = 1 << 17
 	}
-	for _, mode := range []int{2, 3} {
+	for _, mode := range []int{1, 2, 3} {
 		for _, one := range []struct {
 			ranks int
 			tree  string
@@ -262,7 +262,7 @@ func TestCollectives(t *testing.T) {
 
 // Links lose 1 % of their frames.
 func TestLoss(t *testing.T) {
-	for _, mode := range []int{2, 3} {
+	for _, mode := range []int{1, 2, 3} {
 		for seed := range uint64(3) {
 			t.Run(fmt.Sprintf("mode%d/seed%d", mode, seed), func(t *testing.T) {
 				if testing.Short() && seed > 0 {
@@ -427,7 +427,7 @@ func TestDisagreement(t *testing.T) {
 		change(&c)
 		return c
 	}
-	for _, mode := range []int{2, 3} {
+	for _, mode := range []int{1, 2, 3} {
 		for name, one := range map[string]struct {
 			call coll.Call
 			want string
