@@ -1,11 +1,12 @@
 // AggregateData: reduces the payload of a contribution into its slot, beat by beat.
 //
-// Streams:       s_valid, s_data: one beat, its s_dtype and s_op; s_addr its place in the slot
-//                memory, s_bank the visible copy (read; the other is written); s_start: first
-//                contribution, write instead of reduce (never 0 + x); s_compare: a further one
-//                leaves what the slot holds, and m_sum_diff names the 32-bit words that differ.
-//                s_last and s_id come out with the beat. m_sum_*: every beat as it is written, in
-//                order: data, place, the bank written, last, diff.
+// Streams:       s_claim: there may be a beat in this clock, its place is read; s_valid, s_data:
+//                one beat, its s_dtype and s_op; s_addr its place in the slot memory, s_bank the
+//                visible copy (read; the other is written); s_start: first contribution, write
+//                instead of reduce (never 0 + x); s_compare: a further one leaves what the slot
+//                holds, and m_sum_diff names the 32-bit words that differ. s_last and s_id come out
+//                with the beat. m_sum_*: every beat as it is written, in order: data, place, the
+//                bank written, last, diff.
 // Latency:       L is inc_alu's: 1, 2 or 6 clocks by type and operator. m_sum_* is valid L + 1
 //                clocks after the beat, and is written in this clock; a read that is issued L + 2
 //                clocks after the beat sees it.
@@ -33,6 +34,7 @@ module inc_aggregate_data #(
 ) (
   input  wire                 clk,
   input  wire                 rst,
+  input  wire                 s_claim,
   input  wire                 s_valid,
   input  wire [3:0]           s_dtype,
   input  wire [3:0]           s_op,
@@ -74,7 +76,7 @@ module inc_aggregate_data #(
   inc_slot_ram #(.DATA_W(DATA_W), .DEPTH(DEPTH)) u_ram (
     .clk(clk), .rst(rst),
     .wr_en(m_sum_valid), .wr_bank(m_sum_bank), .wr_addr(m_sum_addr), .wr_data(m_sum_data),
-    .rmw_en(s_valid), .rmw_bank(s_bank), .rmw_addr(s_addr), .rmw_data(old),
+    .rmw_en(s_claim), .rmw_bank(s_bank), .rmw_addr(s_addr), .rmw_data(old),
     .tx_valid(tx_valid), .tx_ready(tx_ready), .tx_bank(tx_bank), .tx_addr(tx_addr),
     .tx_rd_valid(tx_rd_valid), .tx_rd_data(tx_rd_data));
 

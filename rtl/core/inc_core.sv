@@ -228,7 +228,7 @@ module inc_core #(
     .keep_pipe_index(keep_cfg_pipe), .keep_pipe_cfg(keep_cfg));
 
   // ------------------------------------------------------------------ pipes
-  wire                  agg_valid, agg_start, agg_bank, agg_last, agg_float_busy;
+  wire                  agg_claim, agg_valid, agg_start, agg_bank, agg_last, agg_float_busy;
   wire [3:0]            agg_dtype, agg_op;
   wire [ADDR_W-1:0]     agg_addr;
   wire [3:0]            agg_id;
@@ -335,7 +335,8 @@ module inc_core #(
     .eof_valid(s_eof_valid), .eof_ready(s_eof_ready), .eof_verdict(s_eof_verdict),
     .byp_head_valid(byp_head_valid), .byp_head_fits(byp_head_fits),
     .byp_dec_valid(byp_dec_valid), .byp_dec_bypass(byp_dec_bypass),
-    .agg_valid(agg_valid), .agg_start(agg_start), .agg_bank(agg_bank), .agg_addr(agg_addr),
+    .agg_claim(agg_claim), .agg_valid(agg_valid),
+    .agg_start(agg_start), .agg_bank(agg_bank), .agg_addr(agg_addr),
     .agg_data(agg_data), .agg_dtype(agg_dtype), .agg_op(agg_op), .agg_last(agg_last),
     .agg_id(agg_id), .agg_float_busy(agg_float_busy),
     .fold_valid(fold_valid), .fold_ready(tx_ready), .fold_bank(fold_bank), .fold_addr(fold_addr),
@@ -546,7 +547,8 @@ module inc_core #(
   wire [3:0]           sum_id;
   inc_aggregate_data #(.DATA_W(DATA_W), .DEPTH(BEATS), .FLOAT(FLOAT)) u_aggregate (
     .clk(clk), .rst(rst),
-    .s_valid(agg_valid), .s_dtype(agg_dtype), .s_op(agg_op), .s_start(agg_start),
+    .s_claim(agg_claim), .s_valid(agg_valid),
+    .s_dtype(agg_dtype), .s_op(agg_op), .s_start(agg_start),
     .s_compare(1'b0), .s_bank(agg_bank), .s_addr(agg_addr), .s_data(agg_data), .s_last(agg_last),
     .s_id(agg_id),
     .float_busy(agg_float_busy),

@@ -74,6 +74,7 @@ module inc_pipe #(
   output wire                          byp_dec_bypass,
 
   // AggregateData
+  output wire                          agg_claim,       // there may be a beat
   output wire                          agg_valid,
   output wire                          agg_start,
   output wire                          agg_bank,
@@ -505,6 +506,7 @@ module inc_pipe #(
 
   // A further control signal has been compared: its slot stays as it is.
   assign add_nothing = control_q && !start_q;
+  assign agg_claim = fold_add || (pay_valid && pk_busy);
   assign agg_valid = fold_add || (beat && (decide || (take && !add_nothing)));
   assign agg_start = !fold_add && (decide ? d_start : start_q || apart_q);
   assign agg_bank  = fold_add ? fold_from : flip;
@@ -638,7 +640,7 @@ module inc_pipe #(
   wire drained     = !bound_q[tbl_p] || error_q[tbl_p]
                      || (op_ps.pending == 24'd0
                          && (op_ps.mode2 ? quiesced_q[tbl_p] : op_ps.psn_start == op_ps.next_send));
-  wire tbl_refuse  = tbl_write && tbl_id == inc_spec_pkg::TABLE_PIPE_CFG && !drained;
+  logic tbl_refuse;                   // seen with quiet
 
   // who goes, in this order; never in a clock in which PK commits
   always_comb begin
@@ -948,6 +950,7 @@ module inc_pipe #(
     if (write_ctl) quiesced_q[tbl_p] <= tbl_quiesced;
     tbl_seen_q <= tbl_valid && !tbl_done;
     quiet_q    <= quiet && !tbl_done;
+    tbl_refuse <= tbl_write && tbl_id == inc_spec_pkg::TABLE_PIPE_CFG && !drained;
     if (tbl_valid) begin
       tbl_p <= tbl_index[PIPE_W-1:0];
     end else if (look) begin

@@ -2,8 +2,8 @@
 //
 // Ports:         wr_*   commit of a contribution (wr_clear: valid, tag and bitmap become 0).
 //                rd_*   read for the frame inside, 1 clock; sees every commit up to the clock of
-//                       rd_en. flip: which bank holds the visible copy of flip_block,
-//                       combinational.
+//                       rd_en. The answer stands for a clock. flip: which bank holds the visible
+//                       copy of flip_block, combinational.
 //                sc_*   read for the scan, as rd_*.
 //                tx_*   meta and flip for the sender, 1 clock after tx_en && tx_ready; a slot to be
 //                       sent has been at rest for two clocks.
@@ -74,10 +74,9 @@ module inc_slot_state #(
 
   wire rd_now = wr_en && wr_block == rd_block, rd_was = w_q && w_block_q == rd_block;
   wire sc_now = wr_en && wr_block == sc_block, sc_was = w_q && w_block_q == sc_block;
-  logic           rd_hit_q, sc_hit_q;
-  logic [A_W-1:0] rd_fwd_q;
-  logic [B_W-1:0] sc_fwd_q;
-  logic [M_W-1:0] rd_meta_q;
+  logic           rd_now_q, rd_was_q, sc_now_q, sc_was_q;
+  logic [B_W-1:0] was_state_q;        // of the commit before the one in w_state_q
+  logic [M_W-1:0] was_meta_q;
   wire  [A_W-1:0] rd_ram;
   wire  [B_W-1:0] sc_ram;
   wire  [M_W-1:0] rd_meta_ram, tx_meta_ram;
@@ -103,11 +102,11 @@ module inc_slot_state #(
     .clk(clk), .wr_en(wr_en && !wr_clear), .wr_addr(wr_block), .wr_data(wr_flip),
     .rd_addr({tx_block, flip_block}), .rd_data({tx_flip_now, flip}));
 
-  wire [A_W-1:0] rd = rd_hit_q ? rd_fwd_q : rd_ram;
-  wire [B_W-1:0] sc = sc_hit_q ? sc_fwd_q : sc_ram;
+  wire [A_W-1:0] rd = rd_now_q ? w_state_q[A_W-1:0] : rd_was_q ? was_state_q[A_W-1:0] : rd_ram;
+  wire [B_W-1:0] sc = sc_now_q ? w_state_q : sc_was_q ? was_state_q : sc_ram;
   assign {rd_valid, rd_tag, rd_bitmap} = rd;
   assign {sc_last, sc_ack_req, sc_valid, sc_tag, sc_bitmap} = sc;
-  assign rd_meta = rd_hit_q ? rd_meta_q : rd_meta_ram;
+  assign rd_meta = rd_now_q ? w_meta_q : rd_was_q ? was_meta_q : rd_meta_ram;
   assign tx_meta = tx_meta_ram;
   assign tx_flip = tx_flip_q;
 
@@ -117,15 +116,12 @@ module inc_slot_state #(
     w_block_q <= wr_block;
     w_state_q <= state;
     w_meta_q  <= wr_meta;
-    if (rd_en) begin
-      rd_hit_q  <= rd_now || rd_was;
-      rd_fwd_q  <= rd_now ? state[A_W-1:0] : w_state_q[A_W-1:0];
-      rd_meta_q <= rd_now ? wr_meta : w_meta_q;
-    end
-    if (sc_en) begin
-      sc_hit_q <= sc_now || sc_was;
-      sc_fwd_q <= sc_now ? state : w_state_q;
-    end
+    was_state_q <= w_state_q;
+    was_meta_q  <= w_meta_q;
+    rd_now_q    <= rd_now;
+    rd_was_q    <= rd_was;
+    sc_now_q    <= sc_now;
+    sc_was_q    <= sc_was;
     tx_flip_q <= tx_flip_now;
     if (rst) w_q <= 1'b0;
   end

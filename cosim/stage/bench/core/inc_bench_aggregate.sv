@@ -26,7 +26,7 @@ module inc_bench_aggregate (
 
   inc_aggregate_data #(.DATA_W(DATA_W), .DEPTH(BEATS), .FLOAT(1)) u_dut (
     .clk(clk), .rst(rst),
-    .s_valid(beat_valid), .s_dtype(beat.dtype), .s_op(beat.op), .s_start(beat.start),
+    .s_claim(beat_valid), .s_valid(beat_valid), .s_dtype(beat.dtype), .s_op(beat.op), .s_start(beat.start),
     .s_compare(beat.compare), .s_bank(beat.bank),
     .s_addr(beat.addr[ADDR_W-1:0]), .s_data(beat.data), .s_last(beat.last), .s_id(id_q), .float_busy(),
     .m_sum_valid(sum_valid), .m_sum_bank(sum.bank), .m_sum_addr(sum_addr), .m_sum_data(sum.data),

@@ -80,7 +80,7 @@ module inc_bench_pipe (
     .eof_valid(eof_valid), .eof_ready(eof_ready), .eof_verdict(eof.verdict),
     .byp_head_valid(room_valid), .byp_head_fits(room.fits), .byp_dec_valid(fin_valid),
     .byp_dec_bypass(fin.bypass),
-    .agg_valid(agg_valid), .agg_start(agg.start), .agg_bank(agg.bank), .agg_addr(agg_addr),
+    .agg_claim(), .agg_valid(agg_valid), .agg_start(agg.start), .agg_bank(agg.bank), .agg_addr(agg_addr),
     .agg_data(agg.data), .agg_dtype(agg.dtype), .agg_op(agg.op), .agg_last(agg.last), .agg_id(),
     .agg_float_busy(1'b0),
     .fold_valid(), .fold_ready(1'b1), .fold_bank(), .fold_addr(), .fold_data('0),
