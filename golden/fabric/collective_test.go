@@ -36,12 +36,21 @@ func play(t *testing.T, seed uint64, bytes int, options ...group.Options) []*Swi
 	}
 	job, err := NewJob(set, work...)
 	require.NoError(t, err)
+	return playJob(t, seed, set, job, func(i int) uint64 { return uint64(i) * 1000 }, nil)
+}
+
+// playJob is play of a job that is there; host i starts at a time, and retired, if any, sees every record.
+func playJob(t *testing.T, seed uint64, set *group.Set, job *Job, start func(i int) uint64, retired func(*spec.Record)) []*Switch {
+	t.Helper()
 	var switches []*Switch
 	n, err := Build(set, seed, func(i int) (Node, error) {
 		s, err := GoldenSwitch(set, i)
+		if retired != nil {
+			s.Retired = func(_ uint64, r *spec.Record) { retired(r) }
+		}
 		switches = append(switches, s)
 		return s, err
-	}, func(i int) (Node, error) { return job.Host(i, uint64(i)*1000) })
+	}, func(i int) (Node, error) { return job.Host(i, start(i)) })
 	require.NoError(t, err)
 	const limit = 1 << 40
 	ok := n.RunWhile(func() bool { require.NoError(t, job.Err()); return !job.Done() }, limit)
@@ -51,7 +60,7 @@ func play(t *testing.T, seed uint64, bytes int, options ...group.Options) []*Swi
 	got, total := job.Progress()
 	require.Equal(t, total, got)
 	for g := range set.Groups {
-		require.Equal(t, len(work[g].Steps), job.Collectives(g))
+		require.Equal(t, len(job.groups[g].work.Steps), job.Collectives(g))
 	}
 	n.Run(limit)
 	for _, s := range switches {
@@ -138,7 +147,7 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// Groups that share every switch and host, each with collectives, MTU and first PSN of its own.
+// Groups that share every switch and host, each with collectives, MTU, first PSN and mode of its own.
 func TestGroupsShare(t *testing.T) {
 	for n := 2; n <= 4; n++ {
 		var options []group.Options
@@ -147,6 +156,7 @@ func TestGroupsShare(t *testing.T) {
 			shape(&o)
 			o.Tree, o.Ranks, o.MTU, o.PSN0 = group.TreeTwoLevel, 4, 256<<(i%2), 0xfffffa+uint64(i)
 			o.Collective = []string{"allreduce,barrier", "reduce:1,broadcast:3", "reducescatter", "allgather,allreduce"}[i]
+			o.Mode = 1 + (n+i)%3
 			options = append(options, o)
 		}
 		play(t, uint64(n), 6000, options...)
