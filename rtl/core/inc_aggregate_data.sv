@@ -1,6 +1,6 @@
 // AggregateData: reduces the payload of a contribution into its slot, beat by beat.
 //
-// Streams:       s_claim: there may be a beat in this clock, its place is read; s_valid, s_data:
+// Streams:       s_claim: there may be a beat in this clock; s_valid, s_data:
 //                one beat, its s_dtype and s_op; s_addr its place in the slot memory, s_bank the
 //                visible copy (read; the other is written); s_start: first contribution, write
 //                instead of reduce (never 0 + x); s_compare: a further one leaves what the slot
@@ -76,7 +76,8 @@ module inc_aggregate_data #(
   inc_slot_ram #(.DATA_W(DATA_W), .DEPTH(DEPTH)) u_ram (
     .clk(clk), .rst(rst),
     .wr_en(m_sum_valid), .wr_bank(m_sum_bank), .wr_addr(m_sum_addr), .wr_data(m_sum_data),
-    .rmw_en(s_claim), .rmw_bank(s_bank), .rmw_addr(s_addr), .rmw_data(old),
+    .rmw_claim(s_claim), .rmw_en(s_valid && !s_start), .rmw_bank(s_bank),
+    .rmw_addr(s_addr), .rmw_data(old),
     .tx_valid(tx_valid), .tx_ready(tx_ready), .tx_bank(tx_bank), .tx_addr(tx_addr),
     .tx_rd_valid(tx_rd_valid), .tx_rd_data(tx_rd_data));
 

@@ -4,13 +4,14 @@
 // only its commit turns flip. So a frame whose ICRC turns out wrong leaves no trace.
 //
 // Ports:         wr_*  write one beat into bank wr_bank (always taken).
-//                rmw_* read for the adder (always taken), data one clock later.
+//                rmw_* read for the adder (always taken), data one clock later. rmw_claim: there
+//                      may be one in this clock, and its port is kept for it.
 //                tx_*  read for the sender; tx_ready low when the bank's two ports are both
 //                      taken.
 //                tx_rd_valid marks the data one clock after a taken read.
 // Latency:       1 clock.
 // Throughput:    1 write, 1 rmw read, and 1 tx read but in the clocks where all three want one
-//                bank.
+//                bank (a claim counts).
 // Back-pressure: tx_ready alone.
 // Reset:         none: payload is never cleared (protocol.md 4).
 // Parameters:    DATA_W 64..4096; DEPTH beats a bank.
@@ -30,6 +31,7 @@ module inc_slot_ram #(
   input  wire              wr_bank,
   input  wire [ADDR_W-1:0] wr_addr,
   input  wire [DATA_W-1:0] wr_data,
+  input  wire              rmw_claim,
   input  wire              rmw_en,
   input  wire              rmw_bank,
   input  wire [ADDR_W-1:0] rmw_addr,
@@ -43,7 +45,7 @@ module inc_slot_ram #(
 );
 
   wire [1:0] wr_b  = {wr_en && wr_bank, wr_en && !wr_bank};
-  wire [1:0] rmw_b = {rmw_en && rmw_bank, rmw_en && !rmw_bank};
+  wire [1:0] rmw_b = {rmw_claim && rmw_bank, rmw_claim && !rmw_bank};
   wire [1:0] tx_b  = {tx_bank, !tx_bank};
   wire [1:0] full  = wr_b & rmw_b;
   assign tx_ready  = (tx_b & full) == 2'b00;
@@ -59,14 +61,14 @@ module inc_slot_ram #(
     .clk(clk),
     .a_en(wr_b[0] || tx_on_a[0]), .a_we(wr_b[0]),
     .a_addr(wr_b[0] ? wr_addr : tx_addr), .a_wr_data(wr_data), .a_rd_data(qa0),
-    .b_en(rmw_b[0] || tx_on_b[0]), .b_we(1'b0),
+    .b_en((rmw_b[0] && rmw_en) || tx_on_b[0]), .b_we(1'b0),
     .b_addr(rmw_b[0] ? rmw_addr : tx_addr), .b_wr_data('0), .b_rd_data(qb0));
 
   inc_ram_tdp #(.DATA_W(DATA_W), .DEPTH(DEPTH)) u_bank1 (
     .clk(clk),
     .a_en(wr_b[1] || tx_on_a[1]), .a_we(wr_b[1]),
     .a_addr(wr_b[1] ? wr_addr : tx_addr), .a_wr_data(wr_data), .a_rd_data(qa1),
-    .b_en(rmw_b[1] || tx_on_b[1]), .b_we(1'b0),
+    .b_en((rmw_b[1] && rmw_en) || tx_on_b[1]), .b_we(1'b0),
     .b_addr(rmw_b[1] ? rmw_addr : tx_addr), .b_wr_data('0), .b_rd_data(qb1));
 
   logic       rmw_bank_q;
