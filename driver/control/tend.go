@@ -239,10 +239,24 @@ func (s *Server) takeOut(j *job, sub *subgroup) {
 			return
 		}
 	}
-	if s.everywhere(sub, func(_ string, sw target.Switch) error {
-		return s.insist(sub, func(ctx context.Context) error { return sw.Remove(ctx, sub.ID, true) })
+	infos := map[string]target.Info{}
+	var mu sync.Mutex
+	if s.everywhere(sub, func(name string, sw target.Switch) error {
+		return s.insist(sub, func(ctx context.Context) error {
+			if err := sw.Remove(ctx, sub.ID, true); err != nil {
+				return err
+			}
+			info, err := sw.Info(ctx) // it may hold on to something
+			mu.Lock()
+			defer mu.Unlock()
+			infos[name] = info
+			return err
+		})
 	}) != nil {
 		return
+	}
+	for name, info := range infos {
+		s.switches[name].info = info
 	}
 	c := change{put: j}
 	for _, d := range directions(sub.group) {

@@ -13,9 +13,11 @@ import (
 
 // Plan is a configuration laid out in the tables of one build: an endpoint at the low bits of its QPN, a pipe at its
 // own number, the outs of the pipes one after the other in the out list, the ins of the Mode-II pipes in the in list.
+// A plan of NewPlanAt has its pipes and lists where it was told.
 type Plan struct {
 	cfg       engine.Config
 	endpoints []int // entry of each endpoint
+	pipes     []int // entry of each pipe
 	outBase   []int // first entry of each pipe in the out list
 	inBase    []int // first entry of each Mode-II pipe in the in list; 0 for others
 }
@@ -30,8 +32,11 @@ func NewPlan(cfg engine.Config, caps Capabilities) (*Plan, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Plan{cfg: cfg, endpoints: make([]int, len(cfg.Endpoints)), outBase: make([]int, len(cfg.Pipes)),
+	p := &Plan{cfg: cfg, endpoints: make([]int, len(cfg.Endpoints)), pipes: make([]int, len(cfg.Pipes)), outBase: make([]int, len(cfg.Pipes)),
 		inBase: make([]int, len(cfg.Pipes))}
+	for i := range p.pipes {
+		p.pipes[i] = i
+	}
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 
@@ -74,6 +79,38 @@ func NewPlan(cfg engine.Config, caps Capabilities) (*Plan, error) {
 	if len(errs) > 0 {
 		return nil, fmt.Errorf("engine %q does not fit the build: %w", cfg.Name, errors.Join(errs...))
 	}
+	return p, nil
+}
+
+// Rows says where the pipes of a configuration go that has an engine together with others: for each pipe its row, and
+// its first entries in the out list and, of Mode-II, in the in list.
+type Rows struct{ Pipes, Outs, Ins []int }
+
+// NewPlanAt is NewPlan with the pipes and lists at rows. That nobody else has these is the caller's to know.
+func NewPlanAt(cfg engine.Config, caps Capabilities, rows Rows) (*Plan, error) {
+	p, err := NewPlan(cfg, caps)
+	if err != nil {
+		return nil, err
+	}
+	for what, list := range map[string][]int{"pipe": rows.Pipes, "out": rows.Outs, "in": rows.Ins} {
+		if len(list) != len(cfg.Pipes) {
+			return nil, fmt.Errorf("engine %q: got %d %s rows, want %d, one for each pipe", cfg.Name, len(list), what, len(cfg.Pipes))
+		}
+	}
+	for i, pipe := range cfg.Pipes {
+		for _, r := range []struct {
+			what           string
+			from, n, limit int
+		}{{"pipe row", rows.Pipes[i], 1, caps.Pipes}, {"out list", rows.Outs[i], len(pipe.Outs), caps.Outs}, {"in list", rows.Ins[i], len(pipe.Ins), caps.Outs}} {
+			if r.from < 0 || r.from+r.n > r.limit {
+				return nil, fmt.Errorf("engine %q: %s: %s: got %d..%d, want 0..%d", cfg.Name, pipeName(cfg, i), r.what, r.from, r.from+r.n-1, r.limit-1)
+			}
+		}
+		if pipe.Mode != 2 {
+			rows.Ins[i] = 0 // it has none
+		}
+	}
+	p.pipes, p.outBase, p.inBase = rows.Pipes, rows.Outs, rows.Ins
 	return p, nil
 }
 
@@ -134,10 +171,10 @@ func (p *Plan) Endpoint(endpoint int) *spec.EpCfg {
 		e.VLANValid, e.VLANTCI = true, *ep.VLAN
 	}
 	if ep.InPipe != engine.None {
-		e.InValid, e.InPipe, e.InIndex = true, uint8(ep.InPipe), uint8(ep.InIndex)
+		e.InValid, e.InPipe, e.InIndex = true, uint8(p.pipes[ep.InPipe]), uint8(ep.InIndex)
 	}
 	if ep.OutPipe != engine.None {
-		e.OutValid, e.OutPipe = true, uint8(ep.OutPipe)
+		e.OutValid, e.OutPipe = true, uint8(p.pipes[ep.OutPipe])
 	}
 	return e
 }
@@ -202,7 +239,7 @@ func (p *Plan) endpoint(i int) placed {
 	return placed{endpointName(p.cfg, i), p.endpoints[i], p.Endpoint(i)}
 }
 
-func (p *Plan) pipe(i int) placed { return placed{pipeName(p.cfg, i), i, p.Pipe(i)} }
+func (p *Plan) pipe(i int) placed { return placed{pipeName(p.cfg, i), p.pipes[i], p.Pipe(i)} }
 
 func mac(m [6]byte) uint64 {
 	v, err := spec.MACToUint64(m[:])

@@ -237,7 +237,7 @@ func (e *Engine) bind(ctx context.Context, plan *Plan, pipe int) error {
 	if err := e.writeAll(ctx, plan.pipe(pipe)); err != nil {
 		return err
 	}
-	if err := e.WaitBound(ctx, pipe); err != nil {
+	if err := e.WaitBound(ctx, plan.pipes[pipe]); err != nil {
 		return fmt.Errorf("%s: %w", pipeName(plan.cfg, pipe), err)
 	}
 	return nil

@@ -32,7 +32,7 @@ func (e *Engine) ReadState(ctx context.Context, plan *Plan) (*State, error) {
 		}
 	}
 	for i := range s.Pipes {
-		if err := e.ReadEntry(ctx, i, &s.Pipes[i]); err != nil {
+		if err := e.ReadEntry(ctx, plan.pipes[i], &s.Pipes[i]); err != nil {
 			return nil, fmt.Errorf("%s: %w", pipeName(plan.cfg, i), err)
 		}
 	}

@@ -55,7 +55,7 @@ func newFake() *fake {
 			addrID: 0x45504943, addrVersion: 0x00010001, addrHash: spec.SpecHash,
 			addrData: 512 | 8<<16 | 1<<25, addrTables: 64 | 16<<16, addrMemory: 128 | 12<<24,
 			addrLists: 64 | uint32(spec.CounterCount)<<16, addrFirst: 0,
-			addrEngine: 64,
+			addrEngine: 64, addrDrained: 0,
 		},
 		entries: map[place][24]uint32{},
 		limits:  [9]uint32{64, 16, 64, 64, 64, 16, 64, 16, 16},

@@ -1825,6 +1825,7 @@ type InfoReply struct {
 	Modes           []uint32               `protobuf:"varint,9,rep,packed,name=modes,proto3" json:"modes,omitempty"`
 	NoFloat         bool                   `protobuf:"varint,10,opt,name=no_float,json=noFloat,proto3" json:"no_float,omitempty"`
 	Boot            string                 `protobuf:"bytes,11,opt,name=boot,proto3" json:"boot,omitempty"` // another one whenever its tables were lost
+	Held            []*Held                `protobuf:"bytes,12,rep,name=held,proto3" json:"held,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1936,6 +1937,114 @@ func (x *InfoReply) GetBoot() string {
 	return ""
 }
 
+func (x *InfoReply) GetHeld() []*Held {
+	if x != nil {
+		return x.Held
+	}
+	return nil
+}
+
+// Held is what a pipe keeps that cannot be written, and that no subgroup has any more.
+type Held struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pipe          uint32                 `protobuf:"varint,1,opt,name=pipe,proto3" json:"pipe,omitempty"` // row
+	Base          uint32                 `protobuf:"varint,2,opt,name=base,proto3" json:"base,omitempty"` // block
+	Blocks        uint32                 `protobuf:"varint,3,opt,name=blocks,proto3" json:"blocks,omitempty"`
+	Out           uint32                 `protobuf:"varint,4,opt,name=out,proto3" json:"out,omitempty"` // first entry of the out list
+	Outs          uint32                 `protobuf:"varint,5,opt,name=outs,proto3" json:"outs,omitempty"`
+	In            uint32                 `protobuf:"varint,6,opt,name=in,proto3" json:"in,omitempty"` // of the in list
+	Ins           uint32                 `protobuf:"varint,7,opt,name=ins,proto3" json:"ins,omitempty"`
+	Endpoints     []uint32               `protobuf:"varint,8,rep,packed,name=endpoints,proto3" json:"endpoints,omitempty"` // rows
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Held) Reset() {
+	*x = Held{}
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Held) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Held) ProtoMessage() {}
+
+func (x *Held) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Held.ProtoReflect.Descriptor instead.
+func (*Held) Descriptor() ([]byte, []int) {
+	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Held) GetPipe() uint32 {
+	if x != nil {
+		return x.Pipe
+	}
+	return 0
+}
+
+func (x *Held) GetBase() uint32 {
+	if x != nil {
+		return x.Base
+	}
+	return 0
+}
+
+func (x *Held) GetBlocks() uint32 {
+	if x != nil {
+		return x.Blocks
+	}
+	return 0
+}
+
+func (x *Held) GetOut() uint32 {
+	if x != nil {
+		return x.Out
+	}
+	return 0
+}
+
+func (x *Held) GetOuts() uint32 {
+	if x != nil {
+		return x.Outs
+	}
+	return 0
+}
+
+func (x *Held) GetIn() uint32 {
+	if x != nil {
+		return x.In
+	}
+	return 0
+}
+
+func (x *Held) GetIns() uint32 {
+	if x != nil {
+		return x.Ins
+	}
+	return 0
+}
+
+func (x *Held) GetEndpoints() []uint32 {
+	if x != nil {
+		return x.Endpoints
+	}
+	return nil
+}
+
 type InstallRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1949,7 +2058,7 @@ type InstallRequest struct {
 
 func (x *InstallRequest) Reset() {
 	*x = InstallRequest{}
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[26]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1961,7 +2070,7 @@ func (x *InstallRequest) String() string {
 func (*InstallRequest) ProtoMessage() {}
 
 func (x *InstallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[26]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1974,7 +2083,7 @@ func (x *InstallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstallRequest.ProtoReflect.Descriptor instead.
 func (*InstallRequest) Descriptor() ([]byte, []int) {
-	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{26}
+	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *InstallRequest) GetId() string {
@@ -2020,7 +2129,7 @@ type InstallReply struct {
 
 func (x *InstallReply) Reset() {
 	*x = InstallReply{}
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[27]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2032,7 +2141,7 @@ func (x *InstallReply) String() string {
 func (*InstallReply) ProtoMessage() {}
 
 func (x *InstallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[27]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2045,7 +2154,7 @@ func (x *InstallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstallReply.ProtoReflect.Descriptor instead.
 func (*InstallReply) Descriptor() ([]byte, []int) {
-	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{27}
+	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{28}
 }
 
 type QuiesceRequest struct {
@@ -2057,7 +2166,7 @@ type QuiesceRequest struct {
 
 func (x *QuiesceRequest) Reset() {
 	*x = QuiesceRequest{}
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[28]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2069,7 +2178,7 @@ func (x *QuiesceRequest) String() string {
 func (*QuiesceRequest) ProtoMessage() {}
 
 func (x *QuiesceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[28]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2082,7 +2191,7 @@ func (x *QuiesceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuiesceRequest.ProtoReflect.Descriptor instead.
 func (*QuiesceRequest) Descriptor() ([]byte, []int) {
-	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{28}
+	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *QuiesceRequest) GetId() string {
@@ -2100,7 +2209,7 @@ type QuiesceReply struct {
 
 func (x *QuiesceReply) Reset() {
 	*x = QuiesceReply{}
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[29]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2112,7 +2221,7 @@ func (x *QuiesceReply) String() string {
 func (*QuiesceReply) ProtoMessage() {}
 
 func (x *QuiesceReply) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[29]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2125,7 +2234,7 @@ func (x *QuiesceReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuiesceReply.ProtoReflect.Descriptor instead.
 func (*QuiesceReply) Descriptor() ([]byte, []int) {
-	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{29}
+	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{30}
 }
 
 type StateRequest struct {
@@ -2137,7 +2246,7 @@ type StateRequest struct {
 
 func (x *StateRequest) Reset() {
 	*x = StateRequest{}
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[30]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2149,7 +2258,7 @@ func (x *StateRequest) String() string {
 func (*StateRequest) ProtoMessage() {}
 
 func (x *StateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[30]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2162,7 +2271,7 @@ func (x *StateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateRequest.ProtoReflect.Descriptor instead.
 func (*StateRequest) Descriptor() ([]byte, []int) {
-	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{30}
+	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *StateRequest) GetId() string {
@@ -2183,7 +2292,7 @@ type StateReply struct {
 
 func (x *StateReply) Reset() {
 	*x = StateReply{}
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[31]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2195,7 +2304,7 @@ func (x *StateReply) String() string {
 func (*StateReply) ProtoMessage() {}
 
 func (x *StateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[31]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2208,7 +2317,7 @@ func (x *StateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateReply.ProtoReflect.Descriptor instead.
 func (*StateReply) Descriptor() ([]byte, []int) {
-	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{31}
+	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *StateReply) GetDrained() bool {
@@ -2242,7 +2351,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[32]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2254,7 +2363,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[32]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2267,7 +2376,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{32}
+	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RemoveRequest) GetId() string {
@@ -2292,7 +2401,7 @@ type RemoveReply struct {
 
 func (x *RemoveReply) Reset() {
 	*x = RemoveReply{}
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[33]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2304,7 +2413,7 @@ func (x *RemoveReply) String() string {
 func (*RemoveReply) ProtoMessage() {}
 
 func (x *RemoveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[33]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2317,7 +2426,7 @@ func (x *RemoveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveReply.ProtoReflect.Descriptor instead.
 func (*RemoveReply) Descriptor() ([]byte, []int) {
-	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{33}
+	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{34}
 }
 
 type InstalledRequest struct {
@@ -2328,7 +2437,7 @@ type InstalledRequest struct {
 
 func (x *InstalledRequest) Reset() {
 	*x = InstalledRequest{}
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[34]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2340,7 +2449,7 @@ func (x *InstalledRequest) String() string {
 func (*InstalledRequest) ProtoMessage() {}
 
 func (x *InstalledRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[34]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2353,7 +2462,7 @@ func (x *InstalledRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstalledRequest.ProtoReflect.Descriptor instead.
 func (*InstalledRequest) Descriptor() ([]byte, []int) {
-	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{34}
+	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{35}
 }
 
 type InstalledReply struct {
@@ -2365,7 +2474,7 @@ type InstalledReply struct {
 
 func (x *InstalledReply) Reset() {
 	*x = InstalledReply{}
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[35]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2377,7 +2486,7 @@ func (x *InstalledReply) String() string {
 func (*InstalledReply) ProtoMessage() {}
 
 func (x *InstalledReply) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[35]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2390,7 +2499,7 @@ func (x *InstalledReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstalledReply.ProtoReflect.Descriptor instead.
 func (*InstalledReply) Descriptor() ([]byte, []int) {
-	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{35}
+	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *InstalledReply) GetIds() []string {
@@ -2408,7 +2517,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[36]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2420,7 +2529,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[36]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2433,7 +2542,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{36}
+	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{37}
 }
 
 type Fault struct {
@@ -2451,7 +2560,7 @@ type Fault struct {
 
 func (x *Fault) Reset() {
 	*x = Fault{}
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[37]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2463,7 +2572,7 @@ func (x *Fault) String() string {
 func (*Fault) ProtoMessage() {}
 
 func (x *Fault) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_control_controlpb_control_proto_msgTypes[37]
+	mi := &file_driver_control_controlpb_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2476,7 +2585,7 @@ func (x *Fault) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fault.ProtoReflect.Descriptor instead.
 func (*Fault) Descriptor() ([]byte, []int) {
-	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{37}
+	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Fault) GetId() string {
@@ -2668,7 +2777,7 @@ const file_driver_control_controlpb_control_proto_rawDesc = "" +
 	"\x04psn0\x18\x04 \x01(\rR\x04psn0\x12\x1a\n" +
 	"\bquiesced\x18\x05 \x03(\rR\bquiesced\x12\x14\n" +
 	"\x05error\x18\x06 \x01(\tR\x05error\"\r\n" +
-	"\vInfoRequest\"\xad\x02\n" +
+	"\vInfoRequest\"\xd8\x02\n" +
 	"\tInfoReply\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05ports\x18\x02 \x01(\rR\x05ports\x12)\n" +
@@ -2681,7 +2790,17 @@ const file_driver_control_controlpb_control_proto_rawDesc = "" +
 	"\x05modes\x18\t \x03(\rR\x05modes\x12\x19\n" +
 	"\bno_float\x18\n" +
 	" \x01(\bR\anoFloat\x12\x12\n" +
-	"\x04boot\x18\v \x01(\tR\x04boot\"x\n" +
+	"\x04boot\x18\v \x01(\tR\x04boot\x12)\n" +
+	"\x04held\x18\f \x03(\v2\x15.epic.control.v1.HeldR\x04held\"\xac\x01\n" +
+	"\x04Held\x12\x12\n" +
+	"\x04pipe\x18\x01 \x01(\rR\x04pipe\x12\x12\n" +
+	"\x04base\x18\x02 \x01(\rR\x04base\x12\x16\n" +
+	"\x06blocks\x18\x03 \x01(\rR\x06blocks\x12\x10\n" +
+	"\x03out\x18\x04 \x01(\rR\x03out\x12\x12\n" +
+	"\x04outs\x18\x05 \x01(\rR\x04outs\x12\x0e\n" +
+	"\x02in\x18\x06 \x01(\rR\x02in\x12\x10\n" +
+	"\x03ins\x18\a \x01(\rR\x03ins\x12\x1c\n" +
+	"\tendpoints\x18\b \x03(\rR\tendpoints\"x\n" +
 	"\x0eInstallRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bdocument\x18\x02 \x01(\tR\bdocument\x12\x14\n" +
@@ -2760,7 +2879,7 @@ func file_driver_control_controlpb_control_proto_rawDescGZIP() []byte {
 }
 
 var file_driver_control_controlpb_control_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_driver_control_controlpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_driver_control_controlpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_driver_control_controlpb_control_proto_goTypes = []any{
 	(Kind)(0),                     // 0: epic.control.v1.Kind
 	(*Failure)(nil),               // 1: epic.control.v1.Failure
@@ -2789,18 +2908,19 @@ var file_driver_control_controlpb_control_proto_goTypes = []any{
 	(*SubgroupStatus)(nil),        // 24: epic.control.v1.SubgroupStatus
 	(*InfoRequest)(nil),           // 25: epic.control.v1.InfoRequest
 	(*InfoReply)(nil),             // 26: epic.control.v1.InfoReply
-	(*InstallRequest)(nil),        // 27: epic.control.v1.InstallRequest
-	(*InstallReply)(nil),          // 28: epic.control.v1.InstallReply
-	(*QuiesceRequest)(nil),        // 29: epic.control.v1.QuiesceRequest
-	(*QuiesceReply)(nil),          // 30: epic.control.v1.QuiesceReply
-	(*StateRequest)(nil),          // 31: epic.control.v1.StateRequest
-	(*StateReply)(nil),            // 32: epic.control.v1.StateReply
-	(*RemoveRequest)(nil),         // 33: epic.control.v1.RemoveRequest
-	(*RemoveReply)(nil),           // 34: epic.control.v1.RemoveReply
-	(*InstalledRequest)(nil),      // 35: epic.control.v1.InstalledRequest
-	(*InstalledReply)(nil),        // 36: epic.control.v1.InstalledReply
-	(*WatchRequest)(nil),          // 37: epic.control.v1.WatchRequest
-	(*Fault)(nil),                 // 38: epic.control.v1.Fault
+	(*Held)(nil),                  // 27: epic.control.v1.Held
+	(*InstallRequest)(nil),        // 28: epic.control.v1.InstallRequest
+	(*InstallReply)(nil),          // 29: epic.control.v1.InstallReply
+	(*QuiesceRequest)(nil),        // 30: epic.control.v1.QuiesceRequest
+	(*QuiesceReply)(nil),          // 31: epic.control.v1.QuiesceReply
+	(*StateRequest)(nil),          // 32: epic.control.v1.StateRequest
+	(*StateReply)(nil),            // 33: epic.control.v1.StateReply
+	(*RemoveRequest)(nil),         // 34: epic.control.v1.RemoveRequest
+	(*RemoveReply)(nil),           // 35: epic.control.v1.RemoveReply
+	(*InstalledRequest)(nil),      // 36: epic.control.v1.InstalledRequest
+	(*InstalledReply)(nil),        // 37: epic.control.v1.InstalledReply
+	(*WatchRequest)(nil),          // 38: epic.control.v1.WatchRequest
+	(*Fault)(nil),                 // 39: epic.control.v1.Fault
 }
 var file_driver_control_controlpb_control_proto_depIdxs = []int32{
 	0,  // 0: epic.control.v1.Failure.kind:type_name -> epic.control.v1.Kind
@@ -2818,39 +2938,40 @@ var file_driver_control_controlpb_control_proto_depIdxs = []int32{
 	20, // 12: epic.control.v1.SwitchStatus.blocks:type_name -> epic.control.v1.Use
 	23, // 13: epic.control.v1.JobStatus.members:type_name -> epic.control.v1.MemberStatus
 	24, // 14: epic.control.v1.JobStatus.subgroups:type_name -> epic.control.v1.SubgroupStatus
-	3,  // 15: epic.control.v1.Control.Join:input_type -> epic.control.v1.JoinRequest
-	7,  // 16: epic.control.v1.Control.CreateSubgroup:input_type -> epic.control.v1.CreateSubgroupRequest
-	9,  // 17: epic.control.v1.Control.Quiesced:input_type -> epic.control.v1.QuiescedRequest
-	11, // 18: epic.control.v1.Control.Destroy:input_type -> epic.control.v1.DestroyRequest
-	14, // 19: epic.control.v1.Control.Renew:input_type -> epic.control.v1.RenewRequest
-	18, // 20: epic.control.v1.Control.Status:input_type -> epic.control.v1.StatusRequest
-	16, // 21: epic.control.v1.Control.WatchErrors:input_type -> epic.control.v1.WatchErrorsRequest
-	25, // 22: epic.control.v1.Switch.Info:input_type -> epic.control.v1.InfoRequest
-	27, // 23: epic.control.v1.Switch.Install:input_type -> epic.control.v1.InstallRequest
-	29, // 24: epic.control.v1.Switch.Quiesce:input_type -> epic.control.v1.QuiesceRequest
-	31, // 25: epic.control.v1.Switch.State:input_type -> epic.control.v1.StateRequest
-	33, // 26: epic.control.v1.Switch.Remove:input_type -> epic.control.v1.RemoveRequest
-	35, // 27: epic.control.v1.Switch.Installed:input_type -> epic.control.v1.InstalledRequest
-	37, // 28: epic.control.v1.Switch.Watch:input_type -> epic.control.v1.WatchRequest
-	6,  // 29: epic.control.v1.Control.Join:output_type -> epic.control.v1.JoinReply
-	8,  // 30: epic.control.v1.Control.CreateSubgroup:output_type -> epic.control.v1.CreateSubgroupReply
-	10, // 31: epic.control.v1.Control.Quiesced:output_type -> epic.control.v1.QuiescedReply
-	12, // 32: epic.control.v1.Control.Destroy:output_type -> epic.control.v1.DestroyReply
-	15, // 33: epic.control.v1.Control.Renew:output_type -> epic.control.v1.RenewReply
-	19, // 34: epic.control.v1.Control.Status:output_type -> epic.control.v1.StatusReply
-	17, // 35: epic.control.v1.Control.WatchErrors:output_type -> epic.control.v1.GroupError
-	26, // 36: epic.control.v1.Switch.Info:output_type -> epic.control.v1.InfoReply
-	28, // 37: epic.control.v1.Switch.Install:output_type -> epic.control.v1.InstallReply
-	30, // 38: epic.control.v1.Switch.Quiesce:output_type -> epic.control.v1.QuiesceReply
-	32, // 39: epic.control.v1.Switch.State:output_type -> epic.control.v1.StateReply
-	34, // 40: epic.control.v1.Switch.Remove:output_type -> epic.control.v1.RemoveReply
-	36, // 41: epic.control.v1.Switch.Installed:output_type -> epic.control.v1.InstalledReply
-	38, // 42: epic.control.v1.Switch.Watch:output_type -> epic.control.v1.Fault
-	29, // [29:43] is the sub-list for method output_type
-	15, // [15:29] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	27, // 15: epic.control.v1.InfoReply.held:type_name -> epic.control.v1.Held
+	3,  // 16: epic.control.v1.Control.Join:input_type -> epic.control.v1.JoinRequest
+	7,  // 17: epic.control.v1.Control.CreateSubgroup:input_type -> epic.control.v1.CreateSubgroupRequest
+	9,  // 18: epic.control.v1.Control.Quiesced:input_type -> epic.control.v1.QuiescedRequest
+	11, // 19: epic.control.v1.Control.Destroy:input_type -> epic.control.v1.DestroyRequest
+	14, // 20: epic.control.v1.Control.Renew:input_type -> epic.control.v1.RenewRequest
+	18, // 21: epic.control.v1.Control.Status:input_type -> epic.control.v1.StatusRequest
+	16, // 22: epic.control.v1.Control.WatchErrors:input_type -> epic.control.v1.WatchErrorsRequest
+	25, // 23: epic.control.v1.Switch.Info:input_type -> epic.control.v1.InfoRequest
+	28, // 24: epic.control.v1.Switch.Install:input_type -> epic.control.v1.InstallRequest
+	30, // 25: epic.control.v1.Switch.Quiesce:input_type -> epic.control.v1.QuiesceRequest
+	32, // 26: epic.control.v1.Switch.State:input_type -> epic.control.v1.StateRequest
+	34, // 27: epic.control.v1.Switch.Remove:input_type -> epic.control.v1.RemoveRequest
+	36, // 28: epic.control.v1.Switch.Installed:input_type -> epic.control.v1.InstalledRequest
+	38, // 29: epic.control.v1.Switch.Watch:input_type -> epic.control.v1.WatchRequest
+	6,  // 30: epic.control.v1.Control.Join:output_type -> epic.control.v1.JoinReply
+	8,  // 31: epic.control.v1.Control.CreateSubgroup:output_type -> epic.control.v1.CreateSubgroupReply
+	10, // 32: epic.control.v1.Control.Quiesced:output_type -> epic.control.v1.QuiescedReply
+	12, // 33: epic.control.v1.Control.Destroy:output_type -> epic.control.v1.DestroyReply
+	15, // 34: epic.control.v1.Control.Renew:output_type -> epic.control.v1.RenewReply
+	19, // 35: epic.control.v1.Control.Status:output_type -> epic.control.v1.StatusReply
+	17, // 36: epic.control.v1.Control.WatchErrors:output_type -> epic.control.v1.GroupError
+	26, // 37: epic.control.v1.Switch.Info:output_type -> epic.control.v1.InfoReply
+	29, // 38: epic.control.v1.Switch.Install:output_type -> epic.control.v1.InstallReply
+	31, // 39: epic.control.v1.Switch.Quiesce:output_type -> epic.control.v1.QuiesceReply
+	33, // 40: epic.control.v1.Switch.State:output_type -> epic.control.v1.StateReply
+	35, // 41: epic.control.v1.Switch.Remove:output_type -> epic.control.v1.RemoveReply
+	37, // 42: epic.control.v1.Switch.Installed:output_type -> epic.control.v1.InstalledReply
+	39, // 43: epic.control.v1.Switch.Watch:output_type -> epic.control.v1.Fault
+	30, // [30:44] is the sub-list for method output_type
+	16, // [16:30] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_driver_control_controlpb_control_proto_init() }
@@ -2865,7 +2986,7 @@ func file_driver_control_controlpb_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_driver_control_controlpb_control_proto_rawDesc), len(file_driver_control_controlpb_control_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   38,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/epic-inc/epic/driver/control/controlpb"
+	"github.com/epic-inc/epic/driver/table"
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/psn"
 	"github.com/epic-inc/epic/golden/spec"
@@ -62,8 +63,10 @@ func (s *server) Info(ctx context.Context, _ *controlpb.InfoRequest) (*controlpb
 		ListEntries: uint32(i.ListEntries), PoolKb: uint32(i.PoolKB), Mtu: uint32(i.MTU), FanIn: uint32(i.FanIn),
 		NoFloat: i.NoFloat, Boot: i.Boot,
 	}
-	for _, m := range i.Modes {
-		r.Modes = append(r.Modes, uint32(m))
+	r.Modes = uints(i.Modes)
+	for _, h := range i.Held {
+		r.Held = append(r.Held, &controlpb.Held{Pipe: uint32(h.Pipe), Base: uint32(h.Base), Blocks: uint32(h.Blocks), Out: uint32(h.Out),
+			Outs: uint32(h.Outs), In: uint32(h.In), Ins: uint32(h.Ins), Endpoints: uints(h.Endpoints)})
 	}
 	return r, nil
 }
@@ -181,11 +184,16 @@ func (r *Remote) Info(ctx context.Context) (Info, error) {
 	if err != nil {
 		return Info{}, r.plain(err)
 	}
-	return Info{
+	i := Info{
 		Name: p.Name, Ports: int(p.Ports), EndpointEntries: int(p.EndpointEntries), PipeEntries: int(p.PipeEntries),
 		ListEntries: int(p.ListEntries), PoolKB: int(p.PoolKb), MTU: int(p.Mtu), FanIn: int(p.FanIn), Modes: ints(p.Modes),
 		NoFloat: p.NoFloat, Boot: p.Boot,
-	}, nil
+	}
+	for _, h := range p.Held {
+		i.Held = append(i.Held, table.Held{Pipe: int(h.Pipe), Base: int(h.Base), Blocks: int(h.Blocks), Out: int(h.Out), Outs: int(h.Outs),
+			In: int(h.In), Ins: int(h.Ins), Endpoints: ints(h.Endpoints)})
+	}
+	return i, nil
 }
 
 // Install puts a subgroup in.

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/epic-inc/epic/driver/table"
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/psn"
 	"github.com/epic-inc/epic/golden/spec"
@@ -50,8 +51,9 @@ type Info struct {
 	MTU             int // largest payload of a packet, bytes
 	FanIn           int // most ins of a pipe
 	Modes           []int
-	NoFloat         bool   // it reduces integers only
-	Boot            string // another one whenever the tables were lost
+	NoFloat         bool         // it reduces integers only
+	Boot            string       // another one whenever the tables were lost
+	Held            []table.Held // what pipes keep that cannot be written, and that no subgroup has any more
 }
 
 // Blocks is the size of the pool in blocks of spec.BlockBytes.
