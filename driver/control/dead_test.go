@@ -19,11 +19,11 @@ import (
 )
 
 // told is what each rank's Watch returns, in seconds.
-func told(t *testing.T, ranks []*rank) []error {
+func told(t *testing.T, ranks []*client) []error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	return each(ranks, func(_ int, k *rank) error { return k.Watch(ctx) })
+	return each(ranks, func(_ int, k *client) error { return k.Watch(ctx) })
 }
 
 // A rank that dies is named to the others within its lease; what the job had comes back, and the job can be made again on
@@ -103,7 +103,7 @@ func TestSwitchEnds(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPlane(t, func(o *control.Options) { o.Wait = 20 * time.Second })
-			ranks, others := []*rank{}, p.ranks("other", 2)
+			ranks, others := []*client{}, p.ranks("other", 2)
 			for r, host := range []int{2, 4} {
 				k := p.rank("train", host, 8, nil)
 				k.member.Rank, k.member.Ranks = r, 2
@@ -130,7 +130,7 @@ func TestSwitchEnds(t *testing.T) {
 					return err == nil && r.Switches[2].Error == ""
 				}, patience, 10*time.Millisecond)
 			}
-			var again []*rank
+			var again []*client
 			for _, k := range ranks {
 				n := p.rank("train", 0, 2, nil)
 				n.member = k.member
@@ -154,7 +154,7 @@ func TestSwitchAway(t *testing.T) {
 	ranks := p.ranks("train", 2)
 	join(t, ranks)
 	ctx := soon(t)
-	for _, err := range each(ranks, func(r int, k *rank) error { _, err := k.Subgroup(ctx, allReduce, 17); return err }) {
+	for _, err := range each(ranks, func(r int, k *client) error { _, err := k.Subgroup(ctx, allReduce, 17); return err }) {
 		require.ErrorIs(t, err, coll.ErrRefused)
 		assert.Equal(t, "job train: switch leaf0 does not answer", kindOf(t, err, controlpb.Kind_KIND_SWITCH_LOST))
 	}
@@ -178,7 +178,7 @@ func TestQuiesce(t *testing.T) {
 			if all {
 				require.NoError(t, ranks[2].Quiesced(ctx, subs[2], 0xfffff4))
 			}
-			every(t, ranks, func(_ int, k *rank) error { return k.Leave(ctx) })
+			every(t, ranks, func(_ int, k *client) error { return k.Leave(ctx) })
 			p.empty()
 			want := []string{"install " + subs[0].ID, "remove " + subs[0].ID}
 			if all {
@@ -197,8 +197,8 @@ func TestRelease(t *testing.T) {
 	kept, subs := create(t, ranks, allReduce, 17), create(t, ranks, reduce2, 33)
 	p.switches["leaf0"].SetState(subs[0].ID, target.State{Drained: true})
 	ctx := soon(t)
-	every(t, ranks, func(r int, k *rank) error { return k.Quiesced(ctx, subs[r], 0x000010) })
-	every(t, ranks, func(r int, k *rank) error { return k.Release(ctx, subs[r]) })
+	every(t, ranks, func(r int, k *client) error { return k.Quiesced(ctx, subs[r], 0x000010) })
+	every(t, ranks, func(r int, k *client) error { return k.Release(ctx, subs[r]) })
 	subs = create(t, ranks, reduce2, 33) // at once: it waits until the old one is out
 	assert.Equal(t, psn.PSN(0x400010), subs[0].QP.SendPSN)
 	assert.Equal(t, []string{kept[0].ID, subs[0].ID}, p.switches["leaf0"].Holds())

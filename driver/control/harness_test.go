@@ -164,13 +164,13 @@ func (p *plane) holds() string {
 	return strings.Join(all, " ")
 }
 
-// rank is one host's part.
-type rank struct {
+// client is one host's part.
+type client struct {
 	*rendezvous.Client
 	member coll.Member
 }
 
-func (p *plane) rank(job string, r, ranks int, change func(*rendezvous.Options)) *rank {
+func (p *plane) rank(job string, r, ranks int, change func(*rendezvous.Options)) *client {
 	p.t.Helper()
 	o := rendezvous.Options{Addr: p.addr, Wait: 5 * time.Second}
 	if change != nil {
@@ -179,12 +179,12 @@ func (p *plane) rank(job string, r, ranks int, change func(*rendezvous.Options))
 	c, err := rendezvous.Dial(o)
 	require.NoError(p.t, err)
 	p.t.Cleanup(func() { require.NoError(p.t, c.Close()) })
-	return &rank{c, coll.Member{Job: job, Rank: r, Ranks: ranks, MAC: roce.MAC{0x52, 0x54, 0, 0, 0, byte(r + 1)},
+	return &client{c, coll.Member{Job: job, Rank: r, Ranks: ranks, MAC: roce.MAC{0x52, 0x54, 0, 0, 0, byte(r + 1)},
 		IP: netip.AddrFrom4([4]byte{10, 9, 0, byte(r + 1)}), LinkMTU: 1500, Ring: [2]uint32{uint32(100 + r), uint32(200 + r)}, RingPSN: psn.PSN(r)}}
 }
 
-func (p *plane) ranks(job string, n int) []*rank {
-	var all []*rank
+func (p *plane) ranks(job string, n int) []*client {
+	var all []*client
 	for r := range n {
 		all = append(all, p.rank(job, r, n, nil))
 	}
@@ -199,7 +199,7 @@ func soon(t *testing.T) context.Context {
 }
 
 // each calls f for every rank at once and returns the errors.
-func each(ranks []*rank, f func(r int, k *rank) error) []error {
+func each(ranks []*client, f func(r int, k *client) error) []error {
 	errs := make([]error, len(ranks))
 	var all sync.WaitGroup
 	for r, k := range ranks {
@@ -209,27 +209,27 @@ func each(ranks []*rank, f func(r int, k *rank) error) []error {
 	return errs
 }
 
-func join(t *testing.T, ranks []*rank) []*coll.Peers {
+func join(t *testing.T, ranks []*client) []*coll.Peers {
 	t.Helper()
 	peers := make([]*coll.Peers, len(ranks))
 	ctx := soon(t)
-	for r, err := range each(ranks, func(r int, k *rank) (err error) { peers[r], err = k.Join(ctx, k.member); return err }) {
+	for r, err := range each(ranks, func(r int, k *client) (err error) { peers[r], err = k.Join(ctx, k.member); return err }) {
 		require.NoError(t, err, r)
 	}
 	return peers
 }
 
-func create(t *testing.T, ranks []*rank, step tree.Step, qpn uint32) []*coll.Subgroup {
+func create(t *testing.T, ranks []*client, step tree.Step, qpn uint32) []*coll.Subgroup {
 	t.Helper()
 	subs := make([]*coll.Subgroup, len(ranks))
 	ctx := soon(t)
-	for r, err := range each(ranks, func(r int, k *rank) (err error) { subs[r], err = k.Subgroup(ctx, step, qpn+uint32(r)); return err }) {
+	for r, err := range each(ranks, func(r int, k *client) (err error) { subs[r], err = k.Subgroup(ctx, step, qpn+uint32(r)); return err }) {
 		require.NoError(t, err, r)
 	}
 	return subs
 }
 
-func every(t *testing.T, ranks []*rank, f func(r int, k *rank) error) {
+func every(t *testing.T, ranks []*client, f func(r int, k *client) error) {
 	t.Helper()
 	for r, err := range each(ranks, f) {
 		require.NoError(t, err, r)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/epic-inc/epic/driver/control/controlpb"
 	"github.com/epic-inc/epic/driver/control/failure"
-	"github.com/epic-inc/epic/driver/control/target"
 	"github.com/epic-inc/epic/golden/engine"
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/psn"
@@ -430,8 +429,8 @@ func (s *Server) form(g *gathering) {
 		j.Members = append(j.Members, m.member)
 	}
 	s.mu.Lock()
-	infos, free := s.infos(), map[string]Use{}
-	for name, r := range rooms(infos, s.holding()) {
+	free := map[string]Use{}
+	for name, r := range rooms(s.infos(), s.holding()) {
 		free[name] = r.use()
 	}
 	s.mu.Unlock()
@@ -441,7 +440,7 @@ func (s *Server) form(g *gathering) {
 		err = s.placeJob(j, free)
 	}
 	if err == nil && j.NoTree == nil {
-		j.limitMTU(infos, g)
+		s.limitMTU(j, g)
 	}
 
 	s.mu.Lock()
@@ -507,16 +506,26 @@ func (s *Server) terms(j *job, g *gathering) error {
 	return nil
 }
 
-// limitMTU takes what the switches carry, if the ranks did not ask for an MTU.
-func (j *job) limitMTU(infos map[string]target.Info, g *gathering) {
+// limitMTU takes what the switches carry, if the ranks did not ask for an MTU. It waits for switches that may still come.
+func (s *Server) limitMTU(j *job, g *gathering) {
 	for _, m := range g.members {
 		if m.wish.mtu != 0 {
 			return
 		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.coming(j) {
+		s.mu.Unlock()
+		s.sleep(retryFirst)
+		s.mu.Lock()
+		if s.ctx.Err() != nil {
+			return
+		}
+	}
 	for _, name := range j.Placement.Switches {
-		if i, ok := infos[name]; ok {
-			j.Terms.MTU = min(j.Terms.MTU, i.MTU)
+		if a := s.switches[name]; a.up {
+			j.Terms.MTU = min(j.Terms.MTU, a.info.MTU)
 		}
 	}
 }

@@ -24,7 +24,7 @@ import (
 // comes back.
 func TestLife(t *testing.T) {
 	p := newPlane(t, nil)
-	ranks := []*rank{}
+	ranks := []*client{}
 	for r, host := range []int{0, 1, 4, 5} { // two at each leaf
 		k := p.rank("train", r, 4, nil)
 		k.member.IP, k.member.MAC = p.rank("x", host, 8, nil).member.IP, roce.MAC{0x52, 0x54, 0, 0, 0, byte(host + 1)}
@@ -66,13 +66,13 @@ func TestLife(t *testing.T) {
 	}
 
 	ctx := soon(t)
-	every(t, ranks, func(r int, k *rank) error {
+	every(t, ranks, func(r int, k *client) error {
 		if err := k.Quiesced(ctx, subs[r], 0x0000ff); err != nil {
 			return err
 		}
 		return k.Quiesced(ctx, reduces[r], 0x000fff)
 	})
-	every(t, ranks, func(_ int, k *rank) error { return k.Leave(ctx) })
+	every(t, ranks, func(_ int, k *client) error { return k.Leave(ctx) })
 	p.empty()
 
 	// The same again, on the same queue pairs: 2^22 after what was used, of each.
@@ -115,7 +115,7 @@ func TestMissing(t *testing.T) {
 	ranks := p.ranks("train", 4)
 	began := time.Now()
 	ctx := soon(t)
-	errs := each([]*rank{ranks[0], ranks[3]}, func(_ int, k *rank) error { _, err := k.Join(ctx, k.member); return err })
+	errs := each([]*client{ranks[0], ranks[3]}, func(_ int, k *client) error { _, err := k.Join(ctx, k.member); return err })
 	assert.Less(t, time.Since(began), 10*time.Second)
 	for _, err := range errs {
 		text := kindOf(t, err, controlpb.Kind_KIND_MISSING_RANK, 1, 2)
@@ -125,7 +125,7 @@ func TestMissing(t *testing.T) {
 	// Nothing is left of it: the job forms when all come.
 	join(t, ranks)
 	began = time.Now()
-	errs = each(ranks[:3], func(r int, k *rank) error { _, err := k.Subgroup(ctx, allReduce, uint32(17+r)); return err })
+	errs = each(ranks[:3], func(r int, k *client) error { _, err := k.Subgroup(ctx, allReduce, uint32(17+r)); return err })
 	assert.Less(t, time.Since(began), 10*time.Second)
 	for _, err := range errs {
 		text := kindOf(t, err, controlpb.Kind_KIND_MISSING_RANK, 3)
@@ -180,7 +180,7 @@ func TestDisagree(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPlane(t, nil)
-			var ranks []*rank
+			var ranks []*client
 			for r, change := range []func(*rendezvous.Options, *coll.Member){tt.first, tt.second} {
 				k := p.rank("train", r, 4, func(o *rendezvous.Options) {
 					if change != nil {
@@ -194,7 +194,7 @@ func TestDisagree(t *testing.T) {
 			}
 			ctx := soon(t)
 			began := time.Now()
-			errs := each(ranks, func(r int, k *rank) error {
+			errs := each(ranks, func(r int, k *client) error {
 				time.Sleep(time.Duration(r) * 300 * time.Millisecond) // in this order
 				_, err := k.Join(ctx, k.member)
 				return err
@@ -213,7 +213,7 @@ func TestDisagreeingSubgroup(t *testing.T) {
 	ranks := p.ranks("train", 3)
 	join(t, ranks)
 	ctx := soon(t)
-	errs := each(ranks, func(r int, k *rank) error {
+	errs := each(ranks, func(r int, k *client) error {
 		time.Sleep(time.Duration(r) * 200 * time.Millisecond)
 		_, err := k.Subgroup(ctx, reduceTo(r/2), 17)
 		return err
@@ -248,13 +248,13 @@ func TestShort(t *testing.T) {
 			join(t, ranks)
 			create(t, ranks, allReduce, 17)
 			ctx := soon(t)
-			errs := each(ranks, func(r int, k *rank) error { _, err := k.Subgroup(ctx, reduce2, uint32(33+r)); return err })
+			errs := each(ranks, func(r int, k *client) error { _, err := k.Subgroup(ctx, reduce2, uint32(33+r)); return err })
 			for _, err := range errs {
 				require.ErrorIs(t, err, coll.ErrRefused)
 				assert.Equal(t, tt.want, kindOf(t, err, controlpb.Kind_KIND_NO_RESOURCE))
 			}
 			// What a job gives back the next one gets.
-			every(t, ranks, func(_ int, k *rank) error { return k.Leave(ctx) })
+			every(t, ranks, func(_ int, k *client) error { return k.Leave(ctx) })
 			p.empty()
 			ranks = p.ranks("other", 3)
 			join(t, ranks)
@@ -283,7 +283,7 @@ func TestNoTree(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPlane(t, nil)
-			var ranks []*rank
+			var ranks []*client
 			for r := range 2 {
 				var m coll.Member
 				o := &rendezvous.Options{}
@@ -297,11 +297,11 @@ func TestNoTree(t *testing.T) {
 			peers := join(t, ranks)
 			assert.Equal(t, ranks[1].member, peers[0].Members[1])
 			ctx := soon(t)
-			for _, err := range each(ranks, func(r int, k *rank) error { _, err := k.Subgroup(ctx, allReduce, 17); return err }) {
+			for _, err := range each(ranks, func(r int, k *client) error { _, err := k.Subgroup(ctx, allReduce, 17); return err }) {
 				require.ErrorIs(t, err, coll.ErrRefused)
 				assert.Equal(t, tt.want, kindOf(t, err, controlpb.Kind_KIND_NO_RESOURCE, ranksIn(err)...))
 			}
-			every(t, ranks, func(_ int, k *rank) error { return k.Leave(ctx) })
+			every(t, ranks, func(_ int, k *client) error { return k.Leave(ctx) })
 		})
 	}
 }
@@ -321,11 +321,11 @@ func TestTwoJobs(t *testing.T) {
 
 	// The queue pairs of one are not the other's too.
 	ctx := soon(t)
-	for _, err := range each(b, func(r int, k *rank) error { _, err := k.Subgroup(ctx, reduce2, 17+uint32(r)); return err }) {
+	for _, err := range each(b, func(r int, k *client) error { _, err := k.Subgroup(ctx, reduce2, 17+uint32(r)); return err }) {
 		text := kindOf(t, err, controlpb.Kind_KIND_BAD_REQUEST)
 		assert.Contains(t, text, "has QPN 0x000011, which another group has there already")
 	}
-	every(t, a, func(_ int, k *rank) error { return k.Leave(ctx) })
+	every(t, a, func(_ int, k *client) error { return k.Leave(ctx) })
 	require.Eventually(t, func() bool { return len(p.switches["leaf0"].Holds()) == 1 }, patience, 10*time.Millisecond)
 	assert.Equal(t, []string{y[0].ID}, p.switches["leaf0"].Holds())
 	history := strings.Join(p.switches["leaf0"].History(), "\n")

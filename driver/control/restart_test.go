@@ -116,7 +116,7 @@ func crashes(c *crash, call string) error {
 func life(t *testing.T, p *plane, psn0 psn.PSN) {
 	ranks := p.ranks("train", 2)
 	ctx := soon(t)
-	for r, err := range each(ranks, func(r int, k *rank) error {
+	for r, err := range each(ranks, func(r int, k *client) error {
 		if _, err := k.Join(ctx, k.member); err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func TestAway(t *testing.T) {
 	assert.Equal(t, held, p.holds())
 	create(t, ranks, reduceTo(1), 33)
 	ctx := soon(t)
-	every(t, ranks, func(r int, k *rank) error { return k.Quiesced(ctx, subs[r], 0xfffff4) })
-	every(t, ranks, func(_ int, k *rank) error { return k.Leave(ctx) })
+	every(t, ranks, func(r int, k *client) error { return k.Quiesced(ctx, subs[r], 0xfffff4) })
+	every(t, ranks, func(_ int, k *client) error { return k.Leave(ctx) })
 	p.empty()
 }
