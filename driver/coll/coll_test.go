@@ -53,14 +53,14 @@ func (l *lossy) Send(ctx context.Context, frame []byte) error {
 
 // world is the switches of a group, and the wires to its ranks.
 type world struct {
-	t     *testing.T
+	t     testing.TB
 	g     *group.Group
 	ports []map[int]device.Link
 	hosts []*lossy
 }
 
 // build runs the switches; programmed says whether the group's pipes are in them.
-func build(t *testing.T, o group.Options, seed uint64, loss float64, programmed bool) *world {
+func build(t testing.TB, o group.Options, seed uint64, loss float64, programmed bool) *world {
 	t.Helper()
 	g, err := group.Generate(o)
 	require.NoError(t, err)

@@ -147,7 +147,7 @@ func (c *Comm) hear(frame []byte) {
 const (
 	askAfter  = time.Second            // without progress, before others are asked
 	askEvery  = 250 * time.Millisecond // then
-	deadAfter = 3 * time.Second        // a rank that answered once and has not since is gone
+	deadAfter = 8 * time.Second        // a rank that answered once and has not since is gone
 )
 
 // look asks and judges, when the oldest collective has not got on for a while.
