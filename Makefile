@@ -60,6 +60,12 @@ regress: ## every line of the regression and every case of the matrix: hours; AR
 	scripts/regress 64 128 256 512
 	build/epic cosim matrix --whole $(ARGS)
 
+.PHONY: lab-full
+lab-full: ## every case of the lab's matrix, and AllReduce of 64 MB against the ring; root; resumes
+	@$(MAKE) --no-print-directory build/epic
+	build/epic lab matrix --whole $(ARGS)
+	build/epic bench lab --min-ratio 0.85
+
 .PHONY: mutants
 mutants: ## break the RTL in each way of rtl/mutants and see the regression catch it; resumes
 	@scripts/setup sim
