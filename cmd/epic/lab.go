@@ -186,14 +186,19 @@ func labStatus() *cobra.Command {
 func labRun() *cobra.Command {
 	var name, folder string
 	var groupIndex int
+	var asItStands bool
 	c := &cobra.Command{
 		Use:   "run [--] COMMAND...",
 		Short: "Run a command for every rank of a lab, in the namespace of its host",
 		Long: `Run starts the command once for each rank, in its namespace, and waits for all. In its words {rank} stands for
 the rank, {ranks} for how many there are, {group} for the file of the group and {interface} for the interface.
-Lines of their output begin with the rank. It fails if one of them does.`,
-		Example: `  epic lab run -- ip address show {interface}`,
-		Args:    files(1, "COMMAND"),
+Lines of their output begin with the rank. It fails if one of them does.
+
+Before that the lab's groups are created again, their PSNs 2^22 further on, so that nothing that earlier ranks left
+counts; the file says where they begin.`,
+		Example: `  epic lab run -- ip address show {interface}
+  epic lab run -- epic rank allreduce --rank {rank} --group {group} --link raw:{interface} --in v{rank} --out s{rank}`,
+		Args: files(1, "COMMAND"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			st, err := lab.Find(folder, name)
 			if err != nil {
@@ -202,10 +207,16 @@ Lines of their output begin with the rank. It fails if one of them does.`,
 			if groupIndex < 0 || groupIndex >= len(st.Groups) {
 				return fmt.Errorf("--group: got %d, want 0..%d", groupIndex, len(st.Groups)-1)
 			}
+			if !asItStands {
+				if err := st.Again(cmd.Context()); err != nil {
+					return err
+				}
+			}
 			return st.Run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), st.Commands(groupIndex, args)...)
 		},
 	}
 	c.Flags().SetInterspersed(false)
+	c.Flags().BoolVar(&asItStands, "as-it-stands", false, "do not create the groups again first")
 	c.Flags().IntVar(&groupIndex, "group", 0, "group whose ranks run it, of a lab with several")
 	labName(c, &name, &folder)
 	return c

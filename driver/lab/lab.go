@@ -68,6 +68,7 @@ type Lab struct {
 	running  sync.WaitGroup
 	failed   error // of a switch
 	mu       sync.Mutex
+	again    sync.Mutex
 	closing  sync.Once
 	closed   error
 }
@@ -188,20 +189,17 @@ func (l *Lab) make() error {
 	if err := l.start(ports); err != nil {
 		return err
 	}
-	for i, g := range set.Groups {
-		text, err := g.Marshal()
-		if err != nil {
-			return err
-		}
-		file := filepath.Join(l.folder, fmt.Sprintf("group%d.yaml", i))
-		if err := os.WriteFile(file, text, 0o644); err != nil {
-			return err
-		}
-		l.Groups = append(l.Groups, file)
+	for i := range set.Groups {
+		l.Groups = append(l.Groups, l.groupFile(i))
+	}
+	if err := l.writeGroups(); err != nil {
+		return err
 	}
 	l.Ready = true
 	return l.write()
 }
+
+func (l *Lab) groupFile(i int) string { return filepath.Join(l.folder, fmt.Sprintf("group%d.yaml", i)) }
 
 // mtu of the interfaces: what the largest packets of the groups need, RDMA WRITEs too, and at least Ethernet's.
 func (l *Lab) mtu() int {
@@ -318,7 +316,11 @@ func (l *Lab) start(ports []map[int]device.Link) error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
-	l.running.Go(func() { l.fail(softswitch.Serve(ctx, listener, l.switches...)) })
+	h, err := l.handler()
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	l.running.Go(func() { l.fail(softswitch.Serve(ctx, listener, h)) })
 	for _, s := range l.switches {
 		l.running.Go(func() { l.fail(s.Run(ctx)) })
 	}

@@ -119,12 +119,8 @@ func Handler(switches ...*Switch) (http.Handler, error) {
 	return mux, nil
 }
 
-// Serve serves Handler at a listener until ctx ends, and closes it.
-func Serve(ctx context.Context, l net.Listener, switches ...*Switch) error {
-	h, err := Handler(switches...)
-	if err != nil {
-		return errors.Join(err, l.Close())
-	}
+// Serve serves a handler at a listener until ctx ends, and closes it.
+func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	const patience = 5 * time.Second
 	server := &http.Server{Handler: h, ReadHeaderTimeout: patience}
 	stop := context.AfterFunc(ctx, func() { server.Close() })

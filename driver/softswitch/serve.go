@@ -108,11 +108,15 @@ func (o *Service) prepare(name string, links map[int]device.Link) (*Switch, erro
 // serve opens what others ask the switch at.
 func (o *Service) serve(ctx context.Context, s *Switch, part func(func() error)) error {
 	if o.Metrics != "" {
+		h, err := Handler(s)
+		if err != nil {
+			return err
+		}
 		l, err := net.Listen("tcp", o.Metrics)
 		if err != nil {
 			return fmt.Errorf("metrics: %w", err)
 		}
-		part(func() error { return Serve(ctx, l, s) })
+		part(func() error { return Serve(ctx, l, h) })
 	}
 	if o.Listen != "" {
 		l, err := net.Listen("tcp", o.Listen)
