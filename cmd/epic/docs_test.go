@@ -57,6 +57,9 @@ func untrue(repo, dir, page string, root func() *cobra.Command, targets []string
 		}
 		cmd.InitDefaultHelpFlag()
 		for _, w := range words {
+			if w == "--" { // another command's
+				break
+			}
 			name, _, _ := strings.Cut(strings.TrimLeft(w, "-"), "=")
 			if strings.HasPrefix(w, "--") && cmd.Flags().Lookup(name) == nil {
 				bad = append(bad, fmt.Sprintf("flag --%s of %s", name, cmd.CommandPath()))
