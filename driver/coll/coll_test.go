@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -64,6 +65,11 @@ func build(t testing.TB, o group.Options, seed uint64, loss float64, programmed 
 	t.Helper()
 	g, err := group.Generate(o)
 	require.NoError(t, err)
+	return buildOf(t, g, seed, loss, programmed)
+}
+
+func buildOf(t testing.TB, g *group.Group, seed uint64, loss float64, programmed bool) *world {
+	t.Helper()
 	set, err := group.NewSet(g)
 	require.NoError(t, err)
 	w := &world{t: t, g: g, hosts: make([]*lossy, len(g.Ranks))}
@@ -110,7 +116,7 @@ func (w *world) join(r int, change func(*coll.Options)) (*coll.Comm, error) {
 		return nil, err
 	}
 	mac, ip := s.Address()
-	e, err := rank.New(rank.Options{Name: fmt.Sprintf("rank %d", r), Link: w.hosts[r], MAC: mac, IP: ip})
+	e, err := rank.New(rank.Options{Name: fmt.Sprint(r), Link: w.hosts[r], MAC: mac, IP: ip})
 	if err != nil {
 		return nil, err
 	}
@@ -257,6 +263,29 @@ func TestCollectives(t *testing.T) {
 				build(t, o, 1, 0, true).run(nil, uint64(mode*1000+one.ranks), sizes(one.large), spec.DTypeInt32, spec.OpSum)
 			})
 		}
+	}
+}
+
+// Over IPv6.
+func TestIPv6(t *testing.T) {
+	o := options(3, 3, subgroups(3))
+	g, err := group.Generate(o)
+	require.NoError(t, err)
+	text, err := g.Marshal()
+	require.NoError(t, err)
+	text = regexp.MustCompile(`10\.(9|10)\.0\.(\d+)`).ReplaceAll(text, []byte(`"fd00:$1::$2"`))
+	g, err = group.Parse("over IPv6", text)
+	require.NoError(t, err)
+	require.True(t, g.Ranks[2].IP.Is6())
+	w := buildOf(t, g, 1, 0, true)
+	w.run(nil, 6, []int{4, mtu + 4, 4 * 4093}, spec.DTypeInt32, spec.OpSum)
+	w = buildOf(t, g, 1, 0, true)
+	errs := w.all(nil, func(ctx context.Context, c *coll.Comm) error {
+		buf := make([]byte, 4*(1+c.Rank()/2))
+		return c.AllReduce(ctx, buf, buf, spec.DTypeInt32, spec.OpSum)
+	})
+	for _, err := range errs {
+		require.ErrorContains(t, err, "but rank 2 does allreduce of 8 bytes", "the ranks ask each other over IPv6, too")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -106,7 +107,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("link: %w", err)
 	}
-	endpoint, err := rank.New(rank.Options{Name: fmt.Sprintf("rank %d", o.Rank), Link: link, MAC: where.mac, IP: where.ip})
+	endpoint, err := rank.New(rank.Options{Name: strconv.Itoa(o.Rank), Link: link, MAC: where.mac, IP: where.ip})
 	if err != nil {
 		return nil, errors.Join(err, link.Close())
 	}

@@ -19,7 +19,7 @@ import (
 
 // Options of an endpoint.
 type Options struct {
-	Name string      // for messages
+	Name string      // of the rank, for messages
 	Link device.Link // Close closes it
 	MAC  roce.MAC
 	IP   netip.Addr
@@ -76,7 +76,7 @@ type Stats struct {
 // New starts an endpoint without queue pairs.
 func New(o Options) (*Endpoint, error) {
 	if o.Link == nil || !o.IP.IsValid() || o.MAC == (roce.MAC{}) {
-		return nil, fmt.Errorf("endpoint %s: got link %v, MAC %v, IP %v; want all three", o.Name, o.Link != nil, o.MAC, o.IP)
+		return nil, fmt.Errorf("rank %s: got link %v, MAC %v, IP %v; want all three", o.Name, o.Link != nil, o.MAC, o.IP)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &Endpoint{o: o, cancel: cancel, failed: make(chan struct{}), start: time.Now(), wake: make(chan struct{}, 1)}
@@ -91,7 +91,7 @@ func New(o Options) (*Endpoint, error) {
 
 // Close ends the endpoint at once, closes its link, and fails what is not done.
 func (e *Endpoint) Close() error {
-	e.Abort(fmt.Errorf("%s: %w", e.o.Name, device.ErrClosed))
+	e.Abort(fmt.Errorf("rank %s: %w", e.o.Name, device.ErrClosed))
 	e.cancel()
 	err := e.o.Link.Close()
 	e.all.Wait()
@@ -116,7 +116,10 @@ func (e *Endpoint) AddQP(cfg host.Config, messagePackets, windowPackets int) (in
 		return 0, e.err
 	}
 	if cfg.IP != e.o.IP || cfg.MAC != e.o.MAC {
-		return 0, fmt.Errorf("%s: queue pair %#06x has MAC %v, IP %v; want %v and %v, the endpoint's", e.o.Name, cfg.QPN, cfg.MAC, cfg.IP, e.o.MAC, e.o.IP)
+		return 0, fmt.Errorf("rank %s: queue pair %#06x has MAC %v, IP %v; want %v and %v, the endpoint's", e.o.Name, cfg.QPN, cfg.MAC, cfg.IP, e.o.MAC, e.o.IP)
+	}
+	if need, has := roce.IPBytes(cfg.MTU, cfg.IP.Is6()), e.o.Link.MTU(); need > has {
+		return 0, fmt.Errorf("rank %s: queue pair %#06x has packets of %d bytes, which the link does not carry: its MTU is %d, want at least %d", e.o.Name, cfg.QPN, cfg.MTU, has, need)
 	}
 	index, err := 0, error(nil)
 	if e.rank == nil {
@@ -160,7 +163,7 @@ func (e *Endpoint) Post(ops ...host.Op) (*Work, error) {
 		return nil, e.err
 	}
 	if e.rank == nil || len(ops) == 0 {
-		return nil, fmt.Errorf("%s: got %d steps and no queue pair: %v; want at least one of each", e.o.Name, len(ops), e.rank == nil)
+		return nil, fmt.Errorf("rank %s: got %d steps and no queue pair: %v; want at least one of each", e.o.Name, len(ops), e.rank == nil)
 	}
 	outs, err := e.rank.Post(ops...)
 	if err != nil {
@@ -269,7 +272,7 @@ func (e *Endpoint) receive(ctx context.Context) {
 	for {
 		frame, err := e.o.Link.Receive(ctx)
 		if err != nil {
-			e.Abort(fmt.Errorf("%s: %w", e.o.Name, err))
+			e.Abort(fmt.Errorf("rank %s: %w", e.o.Name, err))
 			return
 		}
 		if len(frame) < device.HeaderBytes || frame[0]&1 == 0 && roce.MAC(frame[:6]) != e.o.MAC {
@@ -331,8 +334,6 @@ func (e *Endpoint) take(outs []host.Output) {
 	for len(e.works) > 0 && e.works[0].last < e.rank.Ended() {
 		close(e.works[0].done)
 		e.works = e.works[1:]
-	}
-	if len(e.works) == 0 {
 		e.rank.Forget()
 	}
 	if err := e.rank.Err(); err != nil {
@@ -377,7 +378,7 @@ func (e *Endpoint) send(ctx context.Context) {
 		e.mu.Unlock()
 		for _, frame := range batch {
 			if err := e.o.Link.Send(ctx, frame); err != nil {
-				e.Abort(fmt.Errorf("%s: %w", e.o.Name, err))
+				e.Abort(fmt.Errorf("rank %s: %w", e.o.Name, err))
 				return
 			}
 		}

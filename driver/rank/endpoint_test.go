@@ -220,7 +220,7 @@ func TestLinkGone(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	_, err := rank.New(rank.Options{Name: "none"})
-	require.ErrorContains(t, err, "endpoint none: got link false")
+	require.ErrorContains(t, err, "rank none: got link false")
 	e := endpoints(t, 1, 0)
 	_, err = e[0].Post(host.Op{QP: 7})
 	require.ErrorContains(t, err, "got queue pair 7, want 0..0")
@@ -228,6 +228,15 @@ func TestErrors(t *testing.T) {
 	require.ErrorContains(t, err, "want 52:54:00:00:00:01 and 10.9.0.1, the endpoint's")
 	_, err = e[0].AddQP(config(0, 1024), 1, 1)
 	require.ErrorContains(t, err, "two queue pairs have QPN 0x000011")
+	long := config(0, 4096)
+	x, y, err := device.Pair(1500)
+	require.NoError(t, err)
+	defer y.Close()
+	short, err := rank.New(rank.Options{Name: "0", Link: x, MAC: long.MAC, IP: long.IP})
+	require.NoError(t, err)
+	defer short.Close()
+	_, err = short.AddQP(long, 1, 1)
+	require.ErrorContains(t, err, "packets of 4096 bytes, which the link does not carry: its MTU is 1500, want at least 41")
 	require.NoError(t, e[0].Err(), "it goes on")
 }
 
