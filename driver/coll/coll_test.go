@@ -29,9 +29,12 @@ func options(ranks, mode int, collective string) group.Options {
 	o := group.DefaultOptions()
 	o.Ranks, o.Mode, o.Collective, o.Unpinned = ranks, mode, collective, true
 	o.ClockMHz, o.ClocksPerTick = 1000, 10000
-	o.TimeoutTicks, o.HostTimeout = 5000, 14 // 50 ms, 67 ms
+	o.TimeoutTicks, o.HostTimeout = 100000, 18 // 1 s, 1.07 s
 	return o
 }
+
+// Timers of networks that lose frames: 100 ms and 134 ms.
+const lossyTicks, lossyHost = 10000, 15
 
 // lossy is a link that loses frames, by a seed.
 type lossy struct {
@@ -298,8 +301,8 @@ func TestLoss(t *testing.T) {
 					t.Skip("not run: one seed is enough for -short")
 				}
 				o := options(3, mode, subgroups(3))
-				o.TimeoutTicks, o.HostTimeout, o.Slots = 1000, 12, 64
-				build(t, o, seed, 0.01, true).run(nil, seed, []int{4, mtu + 4, 4 * 4093, 100000}, spec.DTypeFloat32, spec.OpSum)
+				o.TimeoutTicks, o.HostTimeout, o.Slots = lossyTicks, lossyHost, 64
+				build(t, o, seed, 0.01, true).run(nil, seed, []int{4, mtu + 4, 4 * 4093, 50000}, spec.DTypeFloat32, spec.OpSum)
 			})
 		}
 	}
@@ -314,8 +317,10 @@ func TestRing(t *testing.T) {
 		})
 	}
 	t.Run("loss", func(t *testing.T) {
-		w := build(t, options(3, 3, "allreduce"), 7, 0.01, false)
-		w.run(func(o *coll.Options) { o.Algorithm = coll.Ring }, 7, []int{4, 4 * 4093, 100000}, spec.DTypeInt64, spec.OpMax)
+		o := options(3, 3, "allreduce")
+		o.HostTimeout = lossyHost
+		w := build(t, o, 7, 0.01, false)
+		w.run(func(o *coll.Options) { o.Algorithm = coll.Ring }, 7, []int{4, 4 * 4093, 50000}, spec.DTypeInt64, spec.OpMax)
 	})
 }
 

@@ -47,7 +47,7 @@ func build(t *testing.T) *world {
 	t.Helper()
 	o := group.DefaultOptions()
 	o.Ranks, o.Unpinned, o.Collective = ranks, true, "allreduce,reduce:1,broadcast:2,reducescatter,allgather"
-	o.ClockMHz, o.ClocksPerTick, o.TimeoutTicks, o.HostTimeout = 1000, 10000, 5000, 14
+	o.ClockMHz, o.ClocksPerTick, o.TimeoutTicks, o.HostTimeout = 1000, 10000, 100000, 18
 	g, err := group.Generate(o)
 	require.NoError(t, err)
 	text, err := g.Marshal()
