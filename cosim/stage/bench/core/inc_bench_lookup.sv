@@ -23,8 +23,9 @@ module inc_bench_lookup (
   wire ep_wr_valid, pipe_wr_valid, hdr_valid, hdr_ready, tx_rd_valid, pipe_rd_valid;
   wire lk_valid, lk_ready, idle, ready_o;
   wire out_wr_valid;
-  wire hold   = ep_wr_valid || pipe_wr_valid || out_wr_valid;
-  wire tables = idle && ready_o;
+  wire waiting = ep_wr_valid || pipe_wr_valid || out_wr_valid;
+  wire hold    = waiting && !hdr_valid;
+  wire tables  = idle && ready_o && !hdr_valid;
   wire ep_go   = ep_wr_valid && tables;
   wire pipe_go = pipe_wr_valid && tables;
 
@@ -32,13 +33,15 @@ module inc_bench_lookup (
     .clk(clk), .rst(rst), .handle(handle), .valid(ep_wr_valid), .ready(tables), .data(ep_wr));
   inc_bench_source #(.STREAM(9), .W($bits(pipe_wr))) u_pipe_wr (
     .clk(clk), .rst(rst), .handle(handle), .valid(pipe_wr_valid), .ready(tables), .data(pipe_wr));
-  // A header waits in a register for a clock, in which its QPN is early.
+  // A header waits in a register for a clock, in which its QPN is early. None waits there while a
+  // table is written: it has been taken for the driver.
   inc_pkg::hdr_t next_hdr;
   wire           next_valid, take;
   logic          hdr_valid_q;
-  assign take      = !hdr_valid_q || hdr_ready;
+  assign take      = (!hdr_valid_q || hdr_ready) && !waiting;
   assign hdr_valid = hdr_valid_q;
   always_ff @(posedge clk) begin
+    if (hdr_ready) hdr_valid_q <= 1'b0;
     if (take) begin
       hdr_valid_q <= next_valid;
       hdr         <= next_hdr;
