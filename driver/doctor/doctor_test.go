@@ -196,7 +196,7 @@ func TestDiagnoses(t *testing.T) {
 		for _, r := range []int{0, 1, 3} {
 			w.acknowledge(r)
 		}
-		time.Sleep(150 * time.Millisecond) // the engine sends again after 100
+		time.Sleep(400 * time.Millisecond) // the engine sends again after 250
 		w.finds(Unacked, 2, "rank2 has not acknowledged psn 000000, which was sent again")
 	})
 	for _, mode := range []int{1, 2, 3} {
