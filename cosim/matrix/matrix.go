@@ -1,11 +1,9 @@
 package matrix
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/epic-inc/epic/cosim/run"
 	"github.com/epic-inc/epic/cosim/server"
+	"github.com/epic-inc/epic/golden/ledger"
 )
 
 // Status of a case.
@@ -132,7 +131,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := appendTo(o.Results)
+	file, err := ledger.Append(o.Results)
 	if err != nil {
 		return nil, err
 	}
@@ -202,57 +201,9 @@ func (o *Options) hashes(cases []Case) (map[int]string, error) {
 	return hashes, nil
 }
 
-// readResults reads the last result of each case. A last line that was cut off is left out.
+// readResults reads the last result of each case.
 func readResults(path string) (map[string]Result, error) {
-	known := map[string]Result{}
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return known, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("results: %w", err)
-	}
-	defer f.Close()
-	lines := bufio.NewReader(f)
-	for n := 1; ; n++ {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return known, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("results: %w", err)
-		}
-		var r Result
-		if err := json.Unmarshal(line, &r); err != nil {
-			return nil, fmt.Errorf("results: %s: line %d: %w; delete the file to begin anew", path, n, err)
-		}
-		known[r.Key] = r
-	}
-}
-
-// appendTo opens the results file at the end of its last whole line.
-func appendTo(path string) (*os.File, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, fmt.Errorf("results: %w", err)
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("results: %w", err)
-	}
-	all, err := io.ReadAll(f)
-	if err == nil {
-		end := int64(len(all))
-		for end > 0 && all[end-1] != '\n' {
-			end--
-		}
-		if err = f.Truncate(end); err == nil {
-			_, err = f.Seek(end, io.SeekStart)
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("results: %w", errors.Join(err, f.Close()))
-	}
-	return f, nil
+	return ledger.Read(path, func(r Result) string { return r.Key })
 }
 
 // runAll runs cases, Jobs at a time, and writes each result as soon as it is known.
@@ -269,7 +220,7 @@ func (o *Options) runAll(ctx context.Context, start time.Time, todo []int, resul
 				mu.Lock()
 				results[i] = r
 				if done++; r.Status != NotRun {
-					wrote = errors.Join(wrote, appendLine(file, r))
+					wrote = errors.Join(wrote, ledger.Write(file, r))
 				}
 				o.say("%4d/%d  %-11s %6.1f s  %s%s", done, len(todo), r.Status, r.WallS, r.Key, because(r))
 				mu.Unlock()
@@ -293,19 +244,7 @@ func (o *Options) runAll(ctx context.Context, start time.Time, todo []int, resul
 	}
 	close(next)
 	all.Wait()
-	if wrote != nil {
-		return fmt.Errorf("results: %w", wrote)
-	}
-	return nil
-}
-
-// appendLine writes a result as a line of the results file.
-func appendLine(w io.Writer, r Result) error {
-	line, err := json.Marshal(r)
-	if err == nil {
-		_, err = w.Write(append(line, '\n'))
-	}
-	return err
+	return wrote
 }
 
 func because(r Result) string {

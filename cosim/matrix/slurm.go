@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/epic-inc/epic/golden/ledger"
 )
 
 // args are the options as `epic cosim matrix` takes them, without shard and results.
@@ -185,13 +187,13 @@ func (o *Options) gather(dir string, start time.Time) (*Report, error) {
 		case was && old == r:
 			r.Reused = r.Status == Passed || r.Status == Unsupported
 		default:
-			if err := appendLine(&lines, r); err != nil {
+			if err := ledger.Write(&lines, r); err != nil {
 				return nil, err
 			}
 		}
 		results[n] = r
 	}
-	file, err := appendTo(o.Results)
+	file, err := ledger.Append(o.Results)
 	if err != nil {
 		return nil, err
 	}
