@@ -33,6 +33,8 @@ type loop struct {
 	resets  []uint64
 	restart func() (*group.Set, error)
 
+	await func(ctx context.Context, clock uint64) error // of a run in real time: Live.Await
+
 	idleMost uint64 // clocks without anything after which a run is stuck
 	told     time.Time
 	started  time.Time
@@ -65,6 +67,11 @@ func (l *loop) run(ctx context.Context, done func() (bool, error)) error {
 	q := max(1, ahead/2)
 	granted := uint64(0)
 	for {
+		if l.await != nil {
+			if err := l.await(ctx, granted); err != nil {
+				return err
+			}
+		}
 		for i, r := range l.engines {
 			arrivals, err := l.net.Arrivals(l.at[i], granted+q)
 			if err != nil {
@@ -106,7 +113,7 @@ func (l *loop) run(ctx context.Context, done func() (bool, error)) error {
 		for _, r := range l.engines {
 			busyAt = max(busyAt, r.busyAt)
 		}
-		if granted-busyAt > l.idleMost {
+		if l.await == nil && granted-busyAt > l.idleMost {
 			return fmt.Errorf("%w: seed %d: nothing has happened in the engine for %d clocks: %s", ErrDifference, l.o.Seed,
 				granted-busyAt, l.stuck())
 		}
@@ -235,6 +242,7 @@ type traffic struct {
 	done    func() (bool, error)
 	doneBy  func() (done, total int)
 	restart func() (*group.Set, error) // of a run with resets
+	await   func(ctx context.Context, clock uint64) error
 }
 
 // simulate is what Run, Replay and Bench share: start the engines, run the network, read back. What goes to
@@ -257,7 +265,7 @@ func simulate(ctx context.Context, o *Options, rep *Report, record io.Writer, t 
 		engines = append(engines, r)
 	}
 	l := newLoop(o, engines, t.net, rep)
-	l.doneBy, l.restart, l.resets = t.doneBy, t.restart, o.resetTimes()
+	l.doneBy, l.restart, l.resets, l.await = t.doneBy, t.restart, o.resetTimes(), t.await
 	rep.TrafficFrom = engines[0].base
 	if err := l.run(ctx, t.done); err != nil {
 		rep.take(engines...)
