@@ -72,6 +72,17 @@ mutants: ## break the RTL in each way of rtl/mutants and see the regression catc
 	@$(MAKE) --no-print-directory build/epic
 	scripts/mutants $(ARGS)
 
+.PHONY: interop
+interop: ## guests with Linux's RoCE stack as ranks, through the golden and the Verilog engine: a slice, 24 runs; resumes
+	@scripts/setup sim interop
+	@$(MAKE) --no-print-directory build/epic
+	scripts/build-sim 512
+	build/epic interop --latency $(ARGS)
+
+.PHONY: interop-full
+interop-full: ## the same with every combination: hours; resumes
+	@$(MAKE) --no-print-directory interop ARGS="--whole $(ARGS)"
+
 .PHONY: check
 check: ## the quick tests, under 5 minutes
 	@scripts/run-stages check
