@@ -24,8 +24,10 @@ func TestMeasure(t *testing.T) {
 	assert.GreaterOrEqual(t, r.LatencyClocks, r.LatencyMin)
 	assert.Positive(t, r.LatencyMin)
 	assert.LessOrEqual(t, r.Efficiency, 1.0)
-	// Half of the packets are data of 17 beats, half ACKs of one: 9 beats a packet.
-	assert.InDelta(t, 9/r.ClocksPerPacket, r.Efficiency, 0.03)
+	// At least half of the packets are data of 17 beats, the others ACKs of one, which may answer for several.
+	beats := r.Efficiency * r.ClocksPerPacket
+	assert.GreaterOrEqual(t, beats, 9*0.97)
+	assert.Less(t, beats, 17.0)
 
 	o.MaxLatency, o.MinEfficiency = r.LatencyMin-1, 1.01
 	_, err = Run(t.Context(), o)

@@ -331,7 +331,9 @@ func TestDemo(t *testing.T) {
 		assert.EqualValues(t, 412, p.Out.Result, p.Name)
 		assert.Zero(t, p.Out.Other, p.Name)
 	}
-	assert.LessOrEqual(t, rep.LatencyEmpty.Max-rep.LatencyEmpty.Min, uint32(2), "no queue, no difference between slots but in what else the engine just does")
+	e := rep.LatencyEmpty
+	assert.Equal(t, e.Min, e.Median, "no queue: results cut through")
+	assert.Less(t, e.Max-e.Min, uint32(2*18), "but where something else just leaves: then a frame of 18 beats is in first, and read once more")
 
 	file, err := capture.Open(filepath.Join(o.OutDir, "out.pcapng"))
 	require.NoError(t, err)
