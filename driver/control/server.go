@@ -209,7 +209,8 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Serve answers at a listener until ctx is done or the store fails. It closes the listener and the Server.
+// Serve answers at a listener until ctx is done, which is no error, or the store fails. It closes the listener and the
+// Server.
 func (s *Server) Serve(ctx context.Context, at net.Listener) error {
 	g := grpc.NewServer(
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: s.o.Lease, Timeout: s.o.Lease}),
@@ -234,7 +235,7 @@ func (s *Server) Serve(ctx context.Context, at net.Listener) error {
 	case closed != nil:
 		return closed
 	}
-	return ctx.Err()
+	return nil
 }
 
 // save writes to the store. If it cannot, the Server ends: what is on disk is what counts, and it says something else
