@@ -58,6 +58,7 @@ those of the machine and judged by nobody. Small AllReduces are timed beside a p
 	f.Float64Var(&o.Gbps, "link-gbps", 0.04, "rate of every link, in each direction")
 	f.Float64Var(&o.MinRatio, "min-ratio", 0, "part of the ideal ratio below which the bench fails, with status 1")
 	f.BoolVar(&o.Unpaced, "unpaced", true, "measure without pacing too")
+	f.StringVar(&o.Profile, "cpuprofile", "", "file for a CPU profile of the unpaced AllReduce through the network, of the last of --ranks (go tool pprof)")
 	f.IntVar(&o.Rounds, "rounds", 1000, "AllReduces of 8 bytes, and round trips; 0: none")
 	f.Uint64Var(&o.Seed, "seed", 1, "decides the vectors")
 	f.StringVar(&o.Name, "name", "bench", "name of the lab that it makes")

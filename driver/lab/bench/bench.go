@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"runtime/pprof"
 	"slices"
 	"sync"
 	"text/tabwriter"
@@ -33,6 +35,7 @@ type Options struct {
 	Rounds   int     // small AllReduces, and round trips of the ping-pong; 0: none
 	MinRatio float64 // part of the ideal ratio below which it fails
 	Unpaced  bool    // measure without pacing too
+	Profile  string  // file for a CPU profile of the unpaced AllReduces through the network; empty: none
 	Seed     uint64
 	Name     string // of the lab
 	Folder   string
@@ -120,6 +123,13 @@ func (o *Options) shape(ranks int) group.Options {
 	s := lab.Shape()
 	s.Ranks, s.Mode, s.Gbps, s.DType = ranks, o.Mode, o.Gbps, spec.DTypeFloat32
 	s.TimeoutTicks, s.HostTimeout = 100_000, 18 // 1 s
+	// What a window waits in front of the wires, both ways, must not be taken for a loss.
+	const headers, margin = 100, 4
+	queued := time.Duration(margin * float64(s.Slots*(s.MTU+headers)*8) / o.Gbps)
+	for host.AckTimeout(s.HostTimeout) < queued {
+		s.HostTimeout++
+	}
+	s.TimeoutTicks = min(1<<20-1, max(s.TimeoutTicks, int(queued/spec.TickNs)))
 	return s
 }
 
@@ -167,7 +177,9 @@ func (o *Options) rate(ctx context.Context, ranks int, paced bool, small *Small)
 		to        *float64
 	}{{coll.Network, &rate.IncGbps}, {coll.Ring, &rate.RingGbps}} {
 		if paced || o.Unpaced {
-			took, err := o.reduce(ctx, l, way.algorithm, in, want)
+			took, err := o.profiled(!paced && way.algorithm == coll.Network, func() (time.Duration, error) {
+				return o.reduce(ctx, l, way.algorithm, in, want)
+			})
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", coll.Algorithms()[way.algorithm], err)
 			}
@@ -191,6 +203,23 @@ func (o *Options) rate(ctx context.Context, ranks int, paced bool, small *Small)
 		return nil, fmt.Errorf("ping-pong: %w", err)
 	}
 	return rate, nil
+}
+
+// profiled does something, and writes a CPU profile of it if that is asked for.
+func (o *Options) profiled(wanted bool, do func() (time.Duration, error)) (took time.Duration, err error) {
+	if !wanted || o.Profile == "" {
+		return do()
+	}
+	f, err := os.Create(o.Profile)
+	if err != nil {
+		return 0, fmt.Errorf("profile: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return 0, fmt.Errorf("profile: %w", err)
+	}
+	defer pprof.StopCPUProfile()
+	return do()
 }
 
 func (o *Options) say(format string, args ...any) {
