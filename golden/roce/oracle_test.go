@@ -148,7 +148,7 @@ func TestCapturesAgreeWithTshark(t *testing.T) {
 			names = append(names, fmt.Sprintf("%s frame %d", file, i+1))
 		}
 	}
-	require.Len(t, all, 2575)
+	require.Len(t, all, 2937)
 	rows := oracle.Tshark(t, writePcap(t, all), tsharkFields...) // in one run: it starts slowly
 	require.Len(t, rows, len(all))
 	for i, f := range all {
