@@ -45,8 +45,10 @@ type Case struct {
 	IP         int    `json:"ip"` // 4 or 6
 	Wire       string `json:"wire"`
 	Unpinned   bool   `json:"unpinned"`
+	Packets    int    `json:"packets"` // of a rank's vector, the last one not full
 
 	small bool // a vector of latencyBytes, over links of latencyDelay
+	dead  bool // of a test: the wire loses every frame
 }
 
 // Key names the case.
@@ -55,7 +57,11 @@ func (c Case) Key() string {
 	if c.Unpinned {
 		signal = "unpinned"
 	}
-	return fmt.Sprintf("%s mode%d %s %s %s mtu %d IPv%d %s %s", c.Engine, c.Mode, c.Collective, c.Numbers, c.members(), c.MTU, c.IP, c.Wire, signal)
+	key := fmt.Sprintf("%s mode%d %s %s %s mtu %d IPv%d %s %s", c.Engine, c.Mode, c.Collective, c.Numbers, c.members(), c.MTU, c.IP, c.Wire, signal)
+	if c.Packets != VectorPackets {
+		key += fmt.Sprintf(" %d packets", c.Packets)
+	}
+	return key
 }
 
 func (c Case) members() string { return Members{c.Guests, c.Hosts}.String() }
@@ -171,7 +177,7 @@ func (a Axes) Cases(pairwise bool) []Case {
 		m := a.Members[r[axisMembers]]
 		list = append(list, Case{Engine: a.Engines[r[axisEngine]], Mode: a.Modes[r[axisMode]], Collective: a.Collectives[r[axisCollective]],
 			Numbers: a.Numbers[r[axisNumbers]], Guests: m.Guests, Hosts: m.Hosts, MTU: a.MTUs[r[axisMTU]], IP: a.IPs[r[axisIP]],
-			Wire: a.Wires[r[axisWire]], Unpinned: a.Unpinned[r[axisUnpinned]]})
+			Wire: a.Wires[r[axisWire]], Unpinned: a.Unpinned[r[axisUnpinned]], Packets: VectorPackets})
 	}
 	return list
 }
@@ -192,6 +198,9 @@ const (
 	vectorPackets              = 60
 	casePSN0            uint64 = 0xfffff0 // so that the PSNs wrap
 )
+
+// VectorPackets is how many packets a vector has if nothing else is asked for: more than a pipe has slots, and the PSNs wrap.
+const VectorPackets = 60
 
 // steps of the collective: the roots are rank 1, which is a guest.
 func (c Case) steps() ([]tree.Step, error) {
@@ -220,7 +229,7 @@ func (c Case) bytes() int {
 	if c.small {
 		return latencyBytes
 	}
-	return vectorPackets*c.MTU - 12
+	return c.Packets*c.MTU - 12
 }
 
 // group of the case; the queue pairs' numbers are still made up.
@@ -253,6 +262,9 @@ func (c Case) group() (*group.Group, error) {
 		o.Loss = 0.03
 	case Wild:
 		o.Loss, o.Dup, o.Reorder = 0.02, 0.03, 0.05
+	}
+	if c.dead {
+		o.Loss = 1
 	}
 	steps, err := c.steps()
 	if err != nil {

@@ -28,7 +28,7 @@ func TestSlice(t *testing.T) {
 // The numbers of the guests' queue pairs are in the group that the engine gets, and nothing else has changed.
 func TestReached(t *testing.T) {
 	for _, collective := range []string{"allreduce", "reducescatter"} {
-		c := Case{Engine: RTL, Mode: 2, Collective: collective, Numbers: Int32, Guests: 2, Hosts: 1, MTU: 1024, IP: 6, Wire: Quiet}
+		c := Case{Engine: RTL, Mode: 2, Collective: collective, Numbers: Int32, Guests: 2, Hosts: 1, MTU: 1024, IP: 6, Wire: Quiet, Packets: VectorPackets}
 		g, err := c.group()
 		require.NoError(t, err)
 		qpns := map[int][]uint32{}
@@ -76,6 +76,9 @@ func TestOptions(t *testing.T) {
 	}{
 		{Options{Budget: -1}, "budget"},
 		{Options{Accel: "hvf"}, "accel"},
+		{Options{Packets: -1}, "packets"},
+		{Options{Packets: 1 << 20}, "packets"},
+		{Options{Capture: "x.pcap"}, "capture"},
 		{Options{Axes: Axes{Engines: []string{RTL}, Modes: []int{1}}}, "want one case at least"},
 		{Options{Image: "/none", Axes: Axes{Engines: []string{Golden}}, OutDir: t.TempDir()}, "scripts/setup interop"},
 	} {

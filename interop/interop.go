@@ -44,6 +44,8 @@ type Options struct {
 	Sims     string        // folder of the simulators; empty: build/sim
 	OutDir   string        // results, and what explains a difference; empty: build/interop
 	Latency  bool          // measures small messages too
+	Packets  int           // of a rank's vector; 0: VectorPackets
+	Capture  string        // file for the RoCE frames at the port of rank 0, of one case; empty: none
 	Progress io.Writer     // nil: silent
 }
 
@@ -66,10 +68,31 @@ func (o *Options) fill() error {
 	if o.Accel != "" && o.Accel != guest.KVM && o.Accel != guest.TCG {
 		return fmt.Errorf("accel: got %q, want %s or %s", o.Accel, guest.KVM, guest.TCG)
 	}
-	if len(o.Axes.Cases(!o.Whole)) == 0 {
+	if o.Packets == 0 {
+		o.Packets = VectorPackets
+	}
+	if o.Packets < 1 || o.Packets > maxPackets {
+		return fmt.Errorf("packets: got %d, want 1..%d", o.Packets, maxPackets)
+	}
+	switch n := len(o.cases()); {
+	case n == 0:
 		return errors.New("interop: got levels that no case has together, as the RTL in mode 1; want one case at least")
+	case o.Capture != "" && n > 1:
+		return fmt.Errorf("capture: got %d cases, want one: choose a level of each factor", n)
 	}
 	return nil
+}
+
+// maxPackets of a vector: more would not end before the ranks give up.
+const maxPackets = 4096
+
+// cases are those of the axes, with vectors of so many packets.
+func (o *Options) cases() []Case {
+	list := o.Axes.Cases(!o.Whole)
+	for i := range list {
+		list[i].Packets = o.Packets
+	}
+	return list
 }
 
 func (o *Options) sim() string { return server.BinaryPath(o.Sims, o.DataW) }
@@ -103,7 +126,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	start := time.Now()
-	cases := o.Axes.Cases(!o.Whole)
+	cases := o.cases()
 	content, err := o.hash(cases)
 	if err != nil {
 		return nil, err
@@ -280,6 +303,12 @@ func (l *Lab) run(ctx context.Context, c Case, o Options, x extra) (w *world, er
 		return w, err
 	}
 	w.pace = &pace{frames: l.frames, period: period(w.group)}
+	if o.Capture != "" {
+		if w.tape, err = record(o.Capture); err != nil {
+			return w, err
+		}
+		defer func() { err = errors.Join(err, w.tape.close()) }()
+	}
 	through := func() error { return l.runGolden(ctx, w) }
 	if c.Engine == RTL {
 		through = func() error { return l.runRTL(ctx, w, o) }

@@ -137,8 +137,10 @@ type world struct {
 	first   [][]int
 	result  *Result
 	pace    *pace
+	tape    *tape // nil: none
 	looked  time.Time
 	began   bool
+	x       extra
 }
 
 // start starts the clients of the guests and lets them meet control.
@@ -146,7 +148,7 @@ func (l *Lab) start(ctx context.Context, c Case, seed uint64, x extra) (*world, 
 	if c.Guests < 1 || c.Guests > len(l.guests) {
 		return nil, fmt.Errorf("%s: got %d guests, want 1..%d", c.Key(), c.Guests, len(l.guests))
 	}
-	w := &world{c: c, result: &Result{Case: c, Key: c.Key(), Seed: seed}}
+	w := &world{c: c, x: x, result: &Result{Case: c, Key: c.Key(), Seed: seed}}
 	var err error
 	if w.steps, err = c.steps(); err != nil {
 		return nil, err
@@ -238,6 +240,9 @@ func (w *world) makeHosts() error {
 func (w *world) node(l *Lab, i int) (fabric.Node, error) {
 	if i < w.c.Guests {
 		p := &port{g: l.guests[i]}
+		if i == 0 {
+			p.tape = w.tape
+		}
 		w.pace.ports = append(w.pace.ports, p)
 		return p, nil
 	}
@@ -257,6 +262,9 @@ func (w *world) begin() error {
 		if err := m.tell("go", ""); err != nil {
 			return err
 		}
+	}
+	if w.x.begun != nil {
+		return w.x.begun(w)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func (l *Lab) MeasureLatency(ctx context.Context, o Options) (*Latency, error) {
 	if err := l.sendLatency(ctx, lat); err != nil {
 		return nil, fmt.Errorf("ib_send_lat: %w", err)
 	}
-	c := Case{Engine: Golden, Mode: 3, Collective: tree.AllReduce.String(), Numbers: Int32, Guests: 2, MTU: 1024, IP: 4, Wire: Quiet}
+	c := Case{Engine: Golden, Mode: 3, Collective: tree.AllReduce.String(), Numbers: Int32, Guests: 2, MTU: 1024, IP: 4, Wire: Quiet, Packets: VectorPackets}
 	c.small = true
 	w, err := l.run(ctx, c, o, extra{repeat: latencyTimes, busyPoll: true})
 	if err != nil {

@@ -57,6 +57,9 @@ func actions(steps []tree.Step, ranks, bytes int) []action {
 type extra struct {
 	repeat   int
 	busyPoll bool
+	giveUp   int // seconds; 0: guestGiveUp
+
+	begun func(*world) error // of a test: called once the ranks have begun
 }
 
 // newMember starts the client in a guest.
@@ -78,6 +81,10 @@ func newMember(g *guest.Guest, c Case, rank int, steps []tree.Step, vectors [][]
 			m.group = append(m.group, sub)
 		}
 	}
+	giveUp := x.giveUp
+	if giveUp == 0 {
+		giveUp = guestGiveUp
+	}
 	var err error
 	m.job, err = g.Start(func(j *guest.Job) (string, error) {
 		for i, a := range m.program {
@@ -94,7 +101,7 @@ func newMember(g *guest.Guest, c Case, rank int, steps []tree.Step, vectors [][]
 			fmt.Fprintf(&script, "/usr/bin/ip neigh replace %v lladdr %v dev eth0 nud permanent\n", e.IP, e.MAC)
 		}
 		fmt.Fprintf(&script, "exec epic_rank --dir %s --ip %v --rank %d --ranks %d --steps %s --dtype %s --repeat %d --give-up %d",
-			j.Inside(), fabric.Ranks[rank].IP, rank, c.ranks(), strings.Join(words, ","), dtype, max(1, x.repeat), guestGiveUp)
+			j.Inside(), fabric.Ranks[rank].IP, rank, c.ranks(), strings.Join(words, ","), dtype, max(1, x.repeat), giveUp)
 		if x.busyPoll {
 			script.WriteString(" --busy-poll")
 		}

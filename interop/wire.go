@@ -2,6 +2,7 @@ package interop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,6 +16,7 @@ type port struct {
 	g    *guest.Guest
 	emit fabric.Emit
 	come [][]byte // from the guest, not yet on its link
+	tape *tape    // nil: none
 	err  error
 }
 
@@ -23,7 +25,7 @@ func (p *port) Bind(emit fabric.Emit) { p.emit = emit }
 
 // Receive is fabric.Node's.
 func (p *port) Receive(_ uint64, _ int, frame []byte) {
-	if err := p.g.Send(frame); err != nil && p.err == nil {
+	if err := errors.Join(p.tape.add(frame), p.g.Send(frame)); err != nil && p.err == nil {
 		p.err = err
 	}
 }
@@ -34,6 +36,9 @@ func (p *port) NextWake() (uint64, bool) { return 0, len(p.come) > 0 }
 // Wake is fabric.Node's.
 func (p *port) Wake(uint64) {
 	for _, f := range p.come {
+		if err := p.tape.add(f); err != nil && p.err == nil {
+			p.err = err
+		}
 		p.emit(0, f)
 	}
 	p.come = nil

@@ -88,6 +88,8 @@ again until one of them changes. The guests are made by: scripts/setup interop.`
 	f.StringSliceVar(&ips, "ip", nil, "only these versions of IP: "+commas(all.IPs))
 	f.StringSliceVar(&o.Axes.Wires, "wire", nil, "only these wires: "+commas(all.Wires))
 	f.StringSliceVar(&signals, "unpinned", nil, "only pipes that are opened by control signals (true), or not (false)")
+	f.IntVar(&o.Packets, "packets", interop.VectorPackets, "packets of a rank's vector, the last one not full")
+	f.StringVar(&o.Capture, "capture", "", "pcap file for the RoCE frames at the port of rank 0, of one case")
 	f.BoolVar(&o.Latency, "latency", false, "measure small messages, too, beside ib_send_lat")
 	f.BoolVar(&o.Again, "again", false, "run what is known to have passed, too")
 	f.DurationVar(&o.Budget, "budget", 0, "time after which no case is begun, as 10m; what is left is a failure. 0: no limit")
