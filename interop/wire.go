@@ -142,7 +142,7 @@ func (p *pace) take(ctx context.Context, wait time.Duration) (got bool, err erro
 			}
 			got = true
 		default:
-			return got, ctx.Err()
+			return got, context.Cause(ctx)
 		}
 	}
 }

@@ -34,6 +34,9 @@ func RunLive(ctx context.Context, o Options, live Live) (rep *Report, err error)
 	if o.OutDir == "" {
 		o.OutDir = filepath.Join("build", "cosim")
 	}
+	if err := o.fill(); err != nil { // to know the names of the engines' files
+		return nil, err
+	}
 	if err := os.MkdirAll(o.OutDir, 0o755); err != nil {
 		return nil, err
 	}
