@@ -219,6 +219,12 @@ func TestBarrierEarly(t *testing.T) {
 	// An engine that does not wait for the other rank.
 	h.Receive(1, 0, answer(t, frames[0]))
 	require.EqualError(t, job.Err(), "rank 0 has passed Barrier 1, but rank 1 has entered only 0")
+	// It is noticed too if nobody asks before the other rank has entered.
+	other, err := job.Host(1, 2)
+	require.NoError(t, err)
+	other.Bind(func(int, []byte) {})
+	other.Wake(2)
+	require.EqualError(t, job.Err(), "rank 0 has passed Barrier 1, but rank 1 has entered only 0")
 }
 
 // answer sends a rank's own packet back to it.

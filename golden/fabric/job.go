@@ -38,7 +38,6 @@ func RandomWork(g *group.Group, seed uint64, steps []tree.Step, bytes int) (*Wor
 type Job struct {
 	set    *group.Set
 	groups []*groupJob
-	early  error
 }
 
 type groupJob struct {
@@ -48,6 +47,22 @@ type groupJob struct {
 	programs []host.Program
 	firsts   [][]int // of each rank: where in its steps each collective begins
 	ranks    []*host.Rank
+	barriers []barriers // of each rank
+	kept     int        // Barriers that all ranks have passed, and none before all were in
+}
+
+// barriers is when a rank entered and passed each of its Barriers. Only its own host writes it, so hosts may run side by
+// side; ranks are compared when somebody asks.
+type barriers struct{ entered, passed []uint64 }
+
+func (b *barriers) note(now uint64, r *host.Rank) {
+	entered, passed := r.Barriers()
+	for len(b.entered) < entered {
+		b.entered = append(b.entered, now)
+	}
+	for len(b.passed) < passed {
+		b.passed = append(b.passed, now)
+	}
 }
 
 // NewJob makes the ranks of every group of the set; work is in the order of its groups.
@@ -114,6 +129,7 @@ func newGroupJob(g *group.Group, w *Work) (*groupJob, error) {
 		}
 		j.programs, j.firsts, j.ranks = append(j.programs, p), append(j.firsts, first), append(j.ranks, rank)
 	}
+	j.barriers = make([]barriers, len(j.ranks))
 	return j, nil
 }
 
@@ -135,28 +151,42 @@ func (j *Job) Take(h *Host, i int, start uint64) {
 		ranks = append(ranks, j.groups[m.Group].ranks[m.Rank])
 	}
 	h.Restart(start, ranks...)
-	h.Completed = func(_ uint64, k int, c host.Completion) {
-		if c.Recv && j.early == nil {
-			j.early = j.groups[members[k].Group].barrierEarly(members[k].Rank)
+	h.Ran = func(now uint64, k int) {
+		g, r := j.groups[members[k].Group], members[k].Rank
+		g.barriers[r].note(now, g.ranks[r])
+	}
+}
+
+// early says whether a rank has passed a Barrier before another entered it.
+func (j *groupJob) early() error {
+	for ; ; j.kept++ {
+		all := true
+		for r := range j.barriers {
+			passed := j.barriers[r].passed
+			if len(passed) <= j.kept {
+				all = false
+				continue
+			}
+			for other := range j.barriers {
+				entered := j.barriers[other].entered
+				if len(entered) > j.kept && entered[j.kept] <= passed[j.kept] {
+					continue
+				}
+				return fmt.Errorf("rank %d has passed Barrier %d, but rank %d has entered only %d", r, j.kept+1, other, j.kept)
+			}
+		}
+		if !all {
+			return nil
 		}
 	}
 }
 
-// barrierEarly says whether rank r has passed a Barrier that another has not entered.
-func (j *groupJob) barrierEarly(r int) error {
-	_, passed := j.ranks[r].Barriers()
-	for other, o := range j.ranks {
-		if entered, _ := o.Barriers(); entered < passed {
-			return fmt.Errorf("rank %d has passed Barrier %d, but rank %d has entered only %d", r, passed, other, entered)
-		}
-	}
-	return nil
-}
-
-// Err is the first thing that went wrong.
+// Err is the first thing that went wrong. Where the hosts of the job run side by side they must have stopped.
 func (j *Job) Err() error {
-	if j.early != nil {
-		return j.early
+	for i, g := range j.groups {
+		if err := g.early(); err != nil {
+			return j.of(i, err)
+		}
 	}
 	for i, g := range j.groups {
 		for _, r := range g.ranks {

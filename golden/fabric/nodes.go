@@ -148,8 +148,8 @@ func (s *Switch) Wake(now uint64) {
 // Host is a NIC in a fabric, with one port, 0, and the ranks of one or more groups behind it.
 type Host struct {
 	Ranks []*host.Rank
-	// Completed, if set, sees every completion, with the index of its rank.
-	Completed func(now uint64, rank int, c host.Completion)
+	// Ran, if set, is called after every event of a rank, with its index, before what it sends leaves.
+	Ran func(now uint64, rank int)
 
 	scale   Scale
 	emit    Emit
@@ -198,15 +198,14 @@ func (h *Host) Receive(now uint64, _ int, frame []byte) {
 }
 
 func (h *Host) take(now uint64, rank int, outs []host.Output) {
+	if h.Ran != nil {
+		h.Ran(now, rank)
+	}
 	for _, o := range outs {
 		timer := h.first[rank] + 2*o.QP + int(o.Timer)
 		switch o.Kind {
 		case host.Frame:
 			h.emit(0, o.Packet.Encode())
-		case host.Complete:
-			if h.Completed != nil {
-				h.Completed(now, rank, o.Completion)
-			}
 		case host.SetTimer:
 			if o.Arm {
 				h.timers.arm(timer, now+h.scale.Of(o.After))
