@@ -1,6 +1,7 @@
 package coll_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -43,13 +44,14 @@ type lossy struct {
 	rng  *rand.Rand
 	loss float64
 	cut  atomic.Bool // all of them
+	mute atomic.Bool // what ranks say of themselves
 }
 
 func (l *lossy) Send(ctx context.Context, frame []byte) error {
 	l.mu.Lock()
 	lost := l.loss > 0 && l.rng.Float64() < l.loss
 	l.mu.Unlock()
-	if lost || l.cut.Load() {
+	if lost || l.cut.Load() || l.mute.Load() && bytes.Contains(frame, []byte(`{"job":`)) {
 		return nil
 	}
 	return l.Link.Send(ctx, frame)
@@ -493,6 +495,46 @@ func TestDisagreement(t *testing.T) {
 					assert.Contains(t, err.Error(), one.want, "rank %d", r)
 				}
 				assert.Less(t, time.Since(start), 15*time.Second)
+			})
+		}
+	}
+}
+
+// The connections break before it is known why: the ranks wait for the reason. If a rank never says what it does, the
+// error is that of the connection, and names the rank.
+func TestReasonComesLate(t *testing.T) {
+	for name, one := range map[string]struct {
+		after time.Duration
+		want  string
+	}{
+		"late":  {3 * time.Second, "rank 1 does allreduce of 4096 bytes of int32, sum"},
+		"never": {time.Hour, "rank 1 does not answer"},
+	} {
+		for _, mode := range []int{1, 3} {
+			t.Run(fmt.Sprintf("%s/mode%d", name, mode), func(t *testing.T) {
+				t.Parallel()
+				w := build(t, options(3, mode, "allreduce"), 1, 0, true)
+				start := time.Now()
+				errs := w.all(nil, func(ctx context.Context, c *coll.Comm) error {
+					buf := make([]byte, 8192)
+					if err := c.Barrier(ctx); err != nil {
+						return err
+					}
+					if c.Rank() == 1 {
+						buf = buf[:4096]
+						w.hosts[1].mute.Store(true)
+						time.AfterFunc(one.after, func() { w.hosts[1].mute.Store(false) })
+					}
+					return c.AllReduce(ctx, buf, buf, spec.DTypeInt32, spec.OpSum)
+				})
+				for _, r := range []int{0, 2} {
+					var f *coll.Failure
+					require.ErrorAs(t, errs[r], &f, "rank %d", r)
+					assert.Contains(t, f.Reason, one.want, "rank %d", r)
+					assert.Equal(t, []int{1}, f.Ranks, "rank %d", r)
+				}
+				assert.ErrorContains(t, errs[1], "rank 1 does allreduce of 4096 bytes", "it hears the others")
+				assert.Less(t, time.Since(start), 20*time.Second)
 			})
 		}
 	}

@@ -87,6 +87,7 @@ type Comm struct {
 
 	mu      sync.Mutex
 	err     *Failure
+	cause   error  // what the rendezvous says has failed
 	begun   uint64 // collectives
 	done    []*rank.Work
 	doneAt  uint64 // number of done[0]
@@ -154,13 +155,7 @@ func New(ctx context.Context, o Options) (*Comm, error) {
 	c.mu.Unlock()
 	watch, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
-	c.watching.Go(func() {
-		if err := c.rendezvous.Watch(watch); err != nil && watch.Err() == nil {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.fail(nil, "%v", err)
-		}
-	})
+	c.watching.Go(func() { c.watch(watch) })
 	return c, nil
 }
 
@@ -280,7 +275,11 @@ func (c *Comm) Start(ctx context.Context, call Call) (*Request, error) {
 		// The other ranks may be in it already.
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.fail([]int{c.rank}, "%s: %v", c.history[n], err)
+		at := culprits(err)
+		if at == nil {
+			at = []int{c.rank}
+		}
+		c.fail(at, "%s: %v", c.history[n], err)
 		return nil, err
 	}
 	if call.Collective == tree.Broadcast && c.rank == call.Root {
@@ -289,7 +288,7 @@ func (c *Comm) Start(ctx context.Context, call Call) (*Request, error) {
 	r := &Request{c: c, number: n}
 	if len(ops) > 0 {
 		if r.work, err = c.endpoint.Post(ops...); err != nil {
-			return nil, c.explain(err)
+			return nil, c.explain(ctx, err)
 		}
 	}
 	c.mu.Lock()
@@ -462,7 +461,7 @@ func (r *Request) Wait(ctx context.Context) error {
 		select {
 		case <-r.work.Done():
 			if err := r.work.Err(); err != nil {
-				return r.c.explain(err)
+				return r.c.explain(ctx, err)
 			}
 			return nil
 		default:
@@ -478,25 +477,88 @@ func (r *Request) Wait(ctx context.Context) error {
 	}
 }
 
-// explain makes an error of a queue pair or link that of the communicator. If the ranks disagree, that is why.
-func (c *Comm) explain(err error) error {
-	const tries, pause = 10, 50 * time.Millisecond
-	for range tries {
+// explain fails the communicator for an error of a queue pair or of the link, once the others have said what they know.
+// Such an error says least of all that can be said: when ranks disagree the switch breaks the connections of all, and a rank
+// may see that before it has heard of the others. What they do, or what the rendezvous says, is the reason then. It waits
+// for that no longer than explainMost, or until ctx ends.
+func (c *Comm) explain(ctx context.Context, err error) error {
+	start := time.Now()
+	var agreed time.Time // since when all are known to mean the same
+	for pause := explainFirst; ; pause = min(2*pause, askEvery) {
 		c.mu.Lock()
 		if n := c.ended(); c.err == nil && !c.disagree(n) {
-			c.ask(n)
+			silent, late := c.unsaid(n, start)
+			if agreed.IsZero() && len(silent)+len(late) == 0 {
+				agreed = time.Now()
+			}
+			over := time.Since(start) > explainMost || ctx.Err() != nil || !agreed.IsZero() && time.Since(agreed) > explainGrace
+			switch what := c.history[n]; {
+			case !over:
+				c.ask(n)
+			case c.cause != nil:
+				c.fail(culprits(c.cause), "%v", c.cause)
+			case len(silent) > 0:
+				c.fail(silent, "%s: %v; %s", what, err, say(silent, "does not answer", "do not answer"))
+			case len(late) > 0:
+				c.fail(late, "%s: %v; %s", what, err, say(late, "has not come to it", "have not come to it"))
+			default:
+				c.fail(nil, "%s: %v", what, err)
+			}
 		}
 		failed := c.err
 		c.mu.Unlock()
 		if failed != nil {
 			return failed
 		}
-		time.Sleep(pause)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.fail(nil, "%s: %v", c.history[c.ended()], err)
-	return c.err
+}
+
+// watch fails the communicator when the rendezvous says that the group has failed. A switch can say at which rank a packet
+// was not like the others', and not which of the ranks is wrong: so the ranks are asked first, if they are in a collective.
+func (c *Comm) watch(ctx context.Context) {
+	err := c.rendezvous.Watch(ctx)
+	start := time.Now()
+	for ctx.Err() == nil && err != nil {
+		c.mu.Lock()
+		c.cause = err
+		if n := c.ended(); c.err == nil && !c.disagree(n) {
+			silent, late := c.unsaid(n, start)
+			if n == c.begun || len(silent)+len(late) == 0 || time.Since(start) > explainGrace {
+				c.fail(culprits(err), "%v", err)
+			} else {
+				c.ask(n)
+			}
+		}
+		failed := c.err
+		c.mu.Unlock()
+		if failed != nil {
+			return
+		}
+		select {
+		case <-time.After(explainFirst):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// How long to ask for what is behind an error of a queue pair.
+const (
+	explainFirst = 50 * time.Millisecond // then twice as long each time, up to askEvery
+	explainGrace = time.Second           // when the ranks agree, for what the rendezvous may say
+	explainMost  = deadAfter             // while ranks do not answer
+)
+
+// culprits are the ranks that an error of a Rendezvous names.
+func culprits(err error) []int {
+	var named interface{ Culprits() []int }
+	if errors.As(err, &named) {
+		return named.Culprits()
+	}
+	return nil
 }
 
 // Err is why the communicator has failed, a *Failure; nil while it works.
@@ -561,16 +623,35 @@ func (c *Comm) Close(ctx context.Context) error {
 		}
 		c.order.Unlock()
 	} else {
-		// Others want to know why.
-		select {
-		case <-time.After(lingerQuiet):
-		case <-ctx.Done():
-		}
+		c.spread(ctx)
 	}
 	errs = append(errs, c.rendezvous.Leave(ctx))
 	c.cancel()
 	c.watching.Wait()
 	return errors.Join(append(errs, c.endpoint.Close())...)
+}
+
+// spread tells the other ranks why the communicator has failed, until each that is alive has said that its own has too.
+func (c *Comm) spread(ctx context.Context) {
+	for start := time.Now(); time.Since(start) < lingerMost && ctx.Err() == nil; {
+		c.mu.Lock()
+		unaware := 0
+		for r, p := range c.peers {
+			alive := p.life != 0 && time.Since(p.heard) < deadAfter || time.Since(start) < lingerQuiet
+			if r != c.rank && !p.failed && alive {
+				unaware++
+				c.tell(r, status{Ask: true})
+			}
+		}
+		c.mu.Unlock()
+		if unaware == 0 {
+			return
+		}
+		select {
+		case <-time.After(lingerQuiet / 3):
+		case <-ctx.Done():
+		}
+	}
 }
 
 // How long Close stays to answer: until nothing came for a while, but not for ever.

@@ -14,7 +14,7 @@ import (
 )
 
 // Rendezvous is where the ranks of a group find each other and what the network does for them: a control plane, or a
-// file. Its errors name the rank or switch that is at fault. It is called by one goroutine at a time, but for Watch.
+// file. Its errors name the rank or switch that is at fault; one that has a method Culprits() []int lists the ranks. It is called by one goroutine at a time, but for Watch.
 type Rendezvous interface {
 	// Join takes the rank's place in its job and returns when every rank has. An error says who is missing, who is
 	// there twice, or who disagrees about what.

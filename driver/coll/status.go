@@ -23,7 +23,7 @@ type status struct {
 	Rank int    `json:"rank"`
 	Life uint64 `json:"life"` // another one each time the rank starts
 	Ask  bool   `json:"ask,omitempty"`
-	// About is the number of a collective, from 0. A question is about it; an answer says what it is at the answering
+	// About is the number of a collective, from 0. A question is about it; both question and answer say what it is at the
 	// rank, unless it has not come to it.
 	About uint64 `json:"about"`
 	What  string `json:"what,omitempty"`
@@ -82,6 +82,7 @@ type peer struct {
 	what   string
 	done   bool
 	answer bool // about, what and done are set
+	failed bool // its communicator has
 }
 
 // tell sends a status to a rank. It is called with mu held.
@@ -102,7 +103,7 @@ func (c *Comm) tell(r int, s status) {
 func (c *Comm) ask(about uint64) {
 	for r := range c.members {
 		if r != c.rank {
-			c.tell(r, status{Ask: true, About: about})
+			c.tell(r, status{Ask: true, About: about, What: c.history[about], Done: about < c.doneAt})
 		}
 	}
 }
@@ -133,10 +134,13 @@ func (c *Comm) hear(frame []byte) {
 	}
 	p.life, p.heard, p.at = s.Life, time.Now(), s.At
 	if s.Failed != "" {
+		p.failed = true
 		c.failAs(s.Origin, s.Fault, s.Failed)
 	}
-	if !s.Ask {
+	if !s.Ask || s.What != "" {
 		p.about, p.what, p.done, p.answer = s.About, s.What, s.Done, true
+	}
+	if !s.Ask {
 		return
 	}
 	answer := status{About: s.About, What: c.history[s.About], Done: s.About < c.ended()}
@@ -207,8 +211,26 @@ func (c *Comm) judge(n uint64, idle time.Duration) {
 	}
 }
 
+// unsaid lists the ranks that have not said what collective n is to them: those that do not answer, since a time, and those
+// that have not come to it. It is called with mu held.
+func (c *Comm) unsaid(n uint64, since time.Time) (silent, late []int) {
+	for r, p := range c.peers {
+		switch {
+		case r == c.rank || p.answer && p.about == n && p.what != "":
+		case p.at > n || p.heard.Before(since):
+			silent = append(silent, r)
+		default:
+			late = append(late, r)
+		}
+	}
+	return silent, late
+}
+
 // disagree fails the communicator if ranks mean different things by collective n. It is called with mu held.
 func (c *Comm) disagree(n uint64) bool {
+	if c.history[n] == "" {
+		return false // this rank has not come to it
+	}
 	by := map[string][]int{c.history[n]: {c.rank}}
 	for r, p := range c.peers {
 		if r != c.rank && p.answer && p.about == n && p.what != "" {

@@ -30,6 +30,9 @@ func New(kind controlpb.Kind, ranks []int, format string, args ...any) *Error {
 // Error is the sentence.
 func (e *Error) Error() string { return e.Message }
 
+// Culprits are the ranks that the error is about.
+func (e *Error) Culprits() []int { return e.Ranks }
+
 // GRPCStatus is the error as gRPC sends it.
 func (e *Error) GRPCStatus() *status.Status {
 	st := status.New(codeOf(e.Kind), e.Message)
