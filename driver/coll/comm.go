@@ -162,6 +162,9 @@ func New(ctx context.Context, o Options) (*Comm, error) {
 // longestPackets is the most that a control signal may open (protocol.md 10).
 const longestPackets = 1 << 22
 
+// rnrTimer is the code of the RNR timer of a rank that is late, 0.64 ms: it is software that others ask again.
+const rnrTimer = 12
+
 func (c *Comm) connectRing(p *Peers) error {
 	const toPrev, toNext = 0, 1
 	me := p.Members[c.rank]
@@ -172,6 +175,7 @@ func (c *Comm) connectRing(p *Peers) error {
 		cfg.MAC, cfg.IP, cfg.QPN, cfg.SendPSN = me.MAC, me.IP, me.Ring[mine], me.RingPSN
 		cfg.PeerMAC, cfg.PeerIP, cfg.PeerQPN, cfg.RecvPSN = other.MAC, other.IP, other.Ring[theirs], other.RingPSN
 		cfg.MTU = p.MTU
+		cfg.MinRNRTimer = rnrTimer
 		return c.endpoint.AddQP(cfg, p.MessagePackets, p.WindowPackets)
 	}
 	next, err := connect(c.rank+1, toNext, toPrev)
@@ -399,6 +403,9 @@ func (c *Comm) throughNetwork(ctx context.Context, call *Call) ([]host.Op, error
 	}
 	p.QP = func(one tree.Step) (int, error) { return c.carriers[one.Subgroup()].qp, nil }
 	ops, _, err := p.Plan()
+	for i := range ops {
+		ops[i].Paced = true
+	}
 	return ops, err
 }
 
@@ -441,6 +448,7 @@ func (c *Comm) carrier(ctx context.Context, step tree.Step) (*carrier, error) {
 	case err != nil:
 		return nil, fmt.Errorf("subgroup of %v: %w", step, err)
 	}
+	sub.QP.MinRNRTimer = rnrTimer
 	q, err := c.endpoint.AddQP(sub.QP, sub.MessagePackets, sub.WindowPackets)
 	if err != nil {
 		return nil, fmt.Errorf("subgroup of %v: %w", step, err)

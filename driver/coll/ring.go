@@ -23,7 +23,19 @@ func (r *ring) exchange(c *Call, send, into, own []byte) host.Op {
 	return host.Op{QP: r.next, From: &prev, Send: send, Recv: len(into), Into: into, Own: own, Op: c.Op, DType: c.DType}
 }
 
+// plan makes the steps of a call. Before anything else each rank tells the one before it that it has come: a rank that
+// sent to one that has not would be told to wait again and again, with a window of packets each time.
 func (r *ring) plan(c *Call) ([]host.Op, error) {
+	ops, err := r.steps(c)
+	if err != nil || len(ops) == 0 {
+		return nil, err
+	}
+	next := r.next
+	ready := host.Op{QP: r.prev, From: &next, Send: []byte{1}, Recv: 1, Into: make([]byte, 1)}
+	return append([]host.Op{ready}, ops...), nil
+}
+
+func (r *ring) steps(c *Call) ([]host.Op, error) {
 	switch c.Collective {
 	case tree.AllReduce:
 		scattered := r.reduceScatter(c, func(k int) []byte { return r.part(c, c.Out, k) })

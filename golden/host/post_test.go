@@ -111,6 +111,33 @@ func TestRankPutsResultsInPlace(t *testing.T) {
 	require.True(t, r.Done())
 }
 
+// A paced step has no more than a window between what it sent and what came, however fast the ACKs are.
+func TestRankPacesItself(t *testing.T) {
+	a, _ := twoQPs()
+	vector := make([]byte, 10*256)
+	for _, paced := range []bool{false, true} {
+		r, err := NewRank(RankConfig{QPs: []Config{a}, MessagePackets: 1, WindowPackets: 3, Ops: []Op{{Send: vector, Recv: len(vector), Paced: paced}}})
+		require.NoError(t, err)
+		require.Len(t, frames(r.Start()), 3)
+		sent := 3
+		for range 5 {
+			sent += len(frames(r.Run(ackOf(a, sent-1))))
+		}
+		if !paced {
+			require.Equal(t, 10, sent)
+			continue
+		}
+		require.Equal(t, 3, sent)
+		for i := range 10 {
+			sent += len(frames(r.Run(data(a, spec.OpcodeSendOnly, i, vector[:256]))))
+			require.Equal(t, min(10, 3+i+1), sent)
+			r.Run(ackOf(a, sent-1))
+		}
+		require.True(t, r.Done())
+		require.NoError(t, r.Err())
+	}
+}
+
 // A message of another length than the step's is an error, and ends the rank.
 func TestRankRefusesOtherLengths(t *testing.T) {
 	a, _ := twoQPs()

@@ -29,6 +29,11 @@ type Op struct {
 	// It may be Own, and Send too where what is sent again is not looked at (protocol.md 5, 6: duplicates).
 	Into []byte
 
+	// Paced holds what is sent to a window MW beyond what has come, of a step that gets a result for all it sends. A
+	// switch that acknowledges at once would otherwise let a rank run into the end of its slots, and tell it again and
+	// again that it is too fast.
+	Paced bool
+
 	// Pipelined lets the step begin when the step before has posted all that it sends, if the one before
 	// that has ended: two are under way at most.
 	Pipelined bool
@@ -397,7 +402,7 @@ func (r *Rank) send(i int) {
 	for st.sent < len(st.Send) {
 		m := st.Send[st.sent:min(len(st.Send), st.sent+c.message)]
 		n := (len(m) + c.cfg.MTU - 1) / c.cfg.MTU
-		if c.packets+n > c.window {
+		if c.packets+n > c.window || st.Paced && st.Recv > 0 && st.sent+len(m) > st.got+c.window*c.cfg.MTU {
 			return
 		}
 		st.sent += len(m)
