@@ -94,6 +94,7 @@ type Comm struct {
 	started map[uint64]time.Time
 	history map[uint64]string // what the latest collectives were
 	peers   []peer
+	doubt   time.Time // since when ranks are known to disagree
 	closing bool
 }
 
@@ -535,7 +536,7 @@ func (c *Comm) watch(ctx context.Context) {
 		c.cause = err
 		if n := c.ended(); c.err == nil && !c.disagree(n) {
 			silent, late := c.unsaid(n, start)
-			if n == c.begun || len(silent)+len(late) == 0 || time.Since(start) > explainGrace {
+			if n == c.begun || len(silent)+len(late) == 0 || c.doubt.IsZero() && time.Since(start) > explainGrace {
 				c.fail(culprits(err), "%v", err)
 			} else {
 				c.ask(n)

@@ -226,7 +226,11 @@ func (c *Comm) unsaid(n uint64, since time.Time) (silent, late []int) {
 	return silent, late
 }
 
-// disagree fails the communicator if ranks mean different things by collective n. It is called with mu held.
+// doubtMost is how long a disagreement may wait for ranks that have not said what they do.
+const doubtMost = 2 * time.Second
+
+// disagree fails the communicator if ranks mean different things by collective n. Who is wrong is decided when all have said
+// what they do, or some have not for doubtMost. It is called with mu held.
 func (c *Comm) disagree(n uint64) bool {
 	if c.history[n] == "" {
 		return false // this rank has not come to it
@@ -238,6 +242,12 @@ func (c *Comm) disagree(n uint64) bool {
 		}
 	}
 	if len(by) == 1 {
+		return false
+	}
+	if c.doubt.IsZero() {
+		c.doubt = time.Now()
+	}
+	if silent, late := c.unsaid(n, c.doubt); len(silent)+len(late) > 0 && time.Since(c.doubt) < doubtMost {
 		return false
 	}
 	// The most are right; of as many, those with the lowest rank.
