@@ -46,10 +46,13 @@ func (l *Lab) Play(ctx context.Context, job *fabric.Job) (time.Duration, error) 
 	var all sync.WaitGroup
 	errs := make([]error, len(hosts))
 	start := time.Now()
+	clock := newClock(start)
+	all.Go(func() { clock.run(over) })
 	for i, p := range hosts {
+		p.clock = clock
 		all.Go(func() {
 			<-begin
-			if errs[i] = p.run(over, start); errs[i] != nil {
+			if errs[i] = p.run(over); errs[i] != nil {
 				cancel()
 			}
 		})
@@ -69,14 +72,15 @@ func (l *Lab) Play(ctx context.Context, job *fabric.Job) (time.Duration, error) 
 
 // player is a node of a fabric that lives in real time, at an interface.
 type player struct {
-	link device.Link
-	host *fabric.Host
-	done func()
+	link  device.Link
+	host  *fabric.Host
+	clock *clock
+	done  func()
 }
 
 // run ends with ctx. done is called once the host is.
-func (p *player) run(ctx context.Context, start time.Time) error {
-	now := func() uint64 { return uint64(time.Since(start)) }
+func (p *player) run(ctx context.Context) error {
+	now := func() uint64 { return uint64(p.clock.now()) }
 	var failed error
 	p.host.Bind(func(_ int, frame []byte) {
 		if err := p.link.Send(ctx, frame); err != nil && ctx.Err() == nil {
@@ -90,7 +94,7 @@ func (p *player) run(ctx context.Context, start time.Time) error {
 			told = true
 			p.done()
 		}
-		frame, err := p.next(ctx, start)
+		frame, err := p.next(ctx)
 		switch {
 		case err == nil:
 			p.host.Receive(now(), 0, frame)
@@ -103,15 +107,57 @@ func (p *player) run(ctx context.Context, start time.Time) error {
 	return failed
 }
 
-// next is a frame, or DeadlineExceeded when the host wants to wake.
-func (p *player) next(ctx context.Context, start time.Time) ([]byte, error) {
+// next is a frame, or DeadlineExceeded when the host may want to wake.
+func (p *player) next(ctx context.Context) ([]byte, error) {
 	at, wakes := p.host.NextWake()
 	if !wakes {
 		return p.link.Receive(ctx)
 	}
-	ctx, cancel := context.WithDeadline(ctx, start.Add(time.Duration(at)))
+	const glance = 100 * time.Microsecond // what has arrived comes before a timer that has run out
+	ctx, cancel := context.WithTimeout(ctx, max(glance, time.Duration(at)-p.clock.now()))
 	defer cancel()
 	return p.link.Receive(ctx)
+}
+
+// clock is the time in which the process could do something. One that gets no CPU for a while, because others have
+// it, finds what has arrived meanwhile and timers that have run out, and would send everything again: then it gets even
+// less done. Hosts that are machines of their own are not so.
+type clock struct {
+	mu      sync.Mutex
+	elapsed time.Duration // until last
+	last    time.Time
+}
+
+// The clock is looked at every tick; of a time in which that was not possible it counts slack.
+const (
+	tick  = 5 * time.Millisecond
+	slack = 2 * tick
+)
+
+func newClock(now time.Time) *clock { return &clock{last: now} }
+
+func (c *clock) since(now time.Time) time.Duration { return min(slack, now.Sub(c.last)) }
+
+func (c *clock) now() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.elapsed + c.since(time.Now())
+}
+
+func (c *clock) run(ctx context.Context) {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			c.mu.Lock()
+			now := time.Now()
+			c.elapsed, c.last = c.elapsed+c.since(now), now
+			c.mu.Unlock()
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Regroup gives the lab other groups on the same switches, ports and hosts, and its wires the links of those and a
