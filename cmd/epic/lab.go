@@ -35,7 +35,7 @@ It needs root, or CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_NET_RAW.`,
   epic lab run -- ip address show eth0
   epic lab status
   epic lab down`,
-	}, labUp(), labDown(), labStatus(), labRun(), labMatrix())
+	}, labUp(), labDown(), labStatus(), labRun(), labAgain(), labMatrix())
 }
 
 // labName adds the flags that say which lab.
@@ -65,6 +65,7 @@ the name left that ended badly is removed first.`,
 	f.StringArrayVar(&config, "config", nil, "group.yaml instead of a shape; more of them share its switches and hosts")
 	f.BoolVar(&o.Paced, "paced", false, "hold the wires to the rate of the links (--link-gbps)")
 	f.BoolVar(&o.Bare, "bare", false, "leave the switches without the group, for a control plane")
+	f.BoolVar(&o.Apart, "apart", false, "leave the switches out: how to start epic switch for each is printed")
 	f.BoolVar(&foreground, "foreground", false, "stay, and show the counters of the switches")
 	seedFlag(c, &o.Seed)
 	labName(c, &o.Name, &o.Folder)
@@ -122,7 +123,12 @@ func writeLab(w io.Writer, st *lab.State) error {
 	fmt.Fprintf(t, "lab %s\tprocess %d, up since %s, seed %d\n", st.Name, st.PID, st.Started.Format(time.TimeOnly), st.Seed)
 	fmt.Fprintf(t, "groups\t%s\n", strings.Join(st.Groups, " "))
 	fmt.Fprintf(t, "hosts\t%s, interface %s\n", strings.Join(st.Namespaces, " "), st.Interface)
-	fmt.Fprintf(t, "switches\tunix:%s (/state, /metrics)\n", st.Socket)
+	if len(st.Apart) == 0 {
+		fmt.Fprintf(t, "switches\tunix:%s (/state, /metrics)\n", st.Socket)
+	}
+	for _, a := range st.Apart {
+		fmt.Fprintf(t, "switch %s\tip netns exec %s epic %s\n", a.Name, a.Namespace, strings.Join(a.Args(st.Groups), " "))
+	}
 	return t.Flush()
 }
 
@@ -207,7 +213,7 @@ counts; the file says where they begin.`,
 			if groupIndex < 0 || groupIndex >= len(st.Groups) {
 				return fmt.Errorf("--group: got %d, want 0..%d", groupIndex, len(st.Groups)-1)
 			}
-			if !asItStands {
+			if !asItStands && len(st.Apart) == 0 { // switches that are apart have read the files
 				if err := st.Again(cmd.Context()); err != nil {
 					return err
 				}
@@ -218,6 +224,31 @@ counts; the file says where they begin.`,
 	c.Flags().SetInterspersed(false)
 	c.Flags().BoolVar(&asItStands, "as-it-stands", false, "do not create the groups again first")
 	c.Flags().IntVar(&groupIndex, "group", 0, "group whose ranks run it, of a lab with several")
+	labName(c, &name, &folder)
+	return c
+}
+
+func labAgain() *cobra.Command {
+	var name, folder string
+	c := &cobra.Command{
+		Use:   "again",
+		Short: "Create a lab's groups again on the same queue pairs, as lab run does before it runs anything",
+		Long: `Again moves the first PSNs of a lab's groups by 2^22, so that nothing that earlier ranks left counts, and writes their
+files anew. Switches that are apart (lab up --apart) have to be started again with them.`,
+		Example: "  epic lab again --name lab",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			st, err := lab.Find(folder, name)
+			if err != nil {
+				return err
+			}
+			if err := st.Again(cmd.Context()); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), "written: "+strings.Join(st.Groups, " "))
+			return err
+		},
+	}
 	labName(c, &name, &folder)
 	return c
 }

@@ -53,7 +53,7 @@ line in 10 seconds if something moved. Interfaces need CAP_NET_RAW, ports over U
 	f.StringVar(&o.Name, "name", "", "name of the switch in the groups, if they have several or there is none")
 	f.StringArrayVar(&ports, "port", nil, "a port and what it is connected to: "+softswitch.PortForms)
 	f.IntVar(&o.MTU, "mtu", 9000, "MTU of ports over UDP")
-	f.StringVar(&o.Metrics, "metrics", "", "address for Prometheus (/metrics) and for epic doctor (/state)")
+	f.StringVar(&o.Metrics, "metrics", "", "HOST:PORT or unix:PATH for Prometheus (/metrics) and for epic doctor (/state)")
 	f.StringVar(&o.Listen, "listen", "", "address at which a control plane programs the switch")
 	return c
 }
@@ -117,7 +117,7 @@ something was found.`,
 	f.IntVar(&rank, "rank", 0, "rank of the first group at --device")
 	f.StringVar(&device, "device", "", "interface of the rank on this machine")
 	f.StringVar(&namespace, "netns", "", "network namespace of the interface")
-	f.StringArrayVar(&o.Switches, "switch", nil, "address of a switch: http://HOST:PORT of its --metrics, or unix:PATH")
+	f.StringArrayVar(&o.Switches, "switch", nil, "address of a switch, that of its --metrics: http://HOST:PORT or unix:PATH")
 	labName(c, &name, &folder)
 	jsonFlag(c, &asJSON)
 	return c

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -70,6 +71,7 @@ type Comm struct {
 	job         string
 	rank, ranks int
 	life        uint64
+	of          uint64 // the same at all members of one job, and another when it is created again
 	algorithm   Algorithm
 	patience    time.Duration
 	notice      func(string)
@@ -143,7 +145,7 @@ func New(ctx context.Context, o Options) (*Comm, error) {
 	}
 	c := &Comm{
 		endpoint: o.Endpoint, rendezvous: o.Rendezvous, job: o.Job, rank: o.Rank, ranks: o.Ranks, life: 1 + rand.Uint64N(1<<62),
-		algorithm: o.Algorithm, patience: o.Patience, notice: o.Notice, members: peers.Members,
+		of: identity(peers.Members), algorithm: o.Algorithm, patience: o.Patience, notice: o.Notice, members: peers.Members,
 		carriers: map[tree.Step]*carrier{}, sequence: map[int]uint64{}, nextQPN: base + 2, told: map[string]bool{}, longest: longestPackets,
 		started: map[uint64]time.Time{}, history: map[uint64]string{}, peers: make([]peer, o.Ranks),
 	}
@@ -158,6 +160,16 @@ func New(ctx context.Context, o Options) (*Comm, error) {
 	c.cancel = cancel
 	c.watching.Go(func() { c.watch(watch) })
 	return c, nil
+}
+
+// identity is a number of the members and of where their connections begin: those of a job that is created again, with
+// names and addresses as before, begin elsewhere. A rank that a dead job left has nothing to say in the next.
+func identity(members []Member) uint64 {
+	h := fnv.New64a()
+	for _, m := range members {
+		fmt.Fprintf(h, "%d %v %v %x %v\n", m.Rank, m.MAC, m.IP, m.Ring, m.RingPSN)
+	}
+	return h.Sum64()
 }
 
 // longestPackets is the most that a control signal may open (protocol.md 10).

@@ -20,6 +20,7 @@ const StatusPort = 47914
 // status is what a rank says of itself; JSON in a datagram.
 type status struct {
 	Job  string `json:"job"`
+	Of   uint64 `json:"of"` // Comm.of
 	Rank int    `json:"rank"`
 	Life uint64 `json:"life"` // another one each time the rank starts
 	Ask  bool   `json:"ask,omitempty"`
@@ -87,7 +88,7 @@ type peer struct {
 
 // tell sends a status to a rank. It is called with mu held.
 func (c *Comm) tell(r int, s status) {
-	s.Job, s.Rank, s.Life, s.At = c.job, c.rank, c.life, c.begun
+	s.Job, s.Of, s.Rank, s.Life, s.At = c.job, c.of, c.rank, c.life, c.begun
 	if c.err != nil {
 		s.Failed, s.Origin, s.Fault = c.err.Reason, c.err.Origin, c.err.Ranks
 		if len(s.Failed) > mostText {
@@ -116,7 +117,7 @@ func (c *Comm) hear(frame []byte) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.Job != c.job || s.Rank < 0 || s.Rank >= len(c.members) || s.Life == 0 {
+	if s.Job != c.job || s.Of != c.of || s.Rank < 0 || s.Rank >= len(c.members) || s.Life == 0 {
 		return
 	}
 	if c.closing && s.Life != c.peers[s.Rank].life {
@@ -152,6 +153,7 @@ const (
 	askAfter  = time.Second            // without progress, before others are asked
 	askEvery  = 250 * time.Millisecond // then
 	deadAfter = 8 * time.Second        // a rank that answered once and has not since is gone
+	muteAfter = 2 * time.Second        // so is, when patience has ended, one that has not answered for so long
 )
 
 // look asks and judges, when the oldest collective has not got on for a while.
@@ -188,7 +190,7 @@ func (c *Comm) judge(n uint64, idle time.Duration) {
 		case p.life == 0:
 			never = append(never, r)
 		case p.answer && p.about == n && p.done:
-		case idle > askAfter+deadAfter && time.Since(p.heard) > deadAfter:
+		case idle > askAfter+deadAfter && time.Since(p.heard) > deadAfter, idle >= c.patience && time.Since(p.heard) > muteAfter:
 			gone = append(gone, r)
 		case p.at <= n:
 			late = append(late, r)
@@ -196,6 +198,9 @@ func (c *Comm) judge(n uint64, idle time.Duration) {
 	}
 	what := c.history[n]
 	switch {
+	case len(gone) > 0 && c.ranks > 2 && len(gone)+len(never) == c.ranks-1:
+		c.fail(nil, "%s: no other rank answers any more in the middle of it: the switch is down, or this rank's link; heard of last %v ago",
+			what, time.Since(c.peers[gone[0]].heard).Round(100*time.Millisecond))
 	case len(gone) > 0:
 		c.fail(gone, "%s: %s in the middle of it: ended, killed, or not to be reached; heard of last %v ago",
 			what, say(gone, "does not answer any more", "do not answer any more"), time.Since(c.peers[gone[0]].heard).Round(100*time.Millisecond))

@@ -19,6 +19,7 @@ import (
 	"github.com/epic-inc/epic/driver/device/raw"
 	"github.com/epic-inc/epic/driver/lab/wire"
 	"github.com/epic-inc/epic/driver/softswitch"
+	"github.com/epic-inc/epic/golden/engine"
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/roce"
 )
@@ -39,6 +40,8 @@ type Options struct {
 	Paced bool
 	// Bare leaves the switches without the groups: a control plane will install them.
 	Bare bool
+	// Apart leaves the switches out: State.Apart says where processes of their own (epic switch) find their ports.
+	Apart bool
 }
 
 // State is what a lab writes down for other processes. It is in FOLDER/NAME/state.json.
@@ -53,6 +56,28 @@ type State struct {
 	Hosts      [][]int   `json:"hosts"`      // of each group, the host that each rank is
 	Interface  string    `json:"interface"`  // in each of them
 	Socket     string    `json:"socket"`     // HTTP: /metrics and /state of the switches
+	Apart      []Apart   `json:"apart,omitempty"`
+}
+
+// Apart is a switch that is not the lab's, but a process of its own.
+type Apart struct {
+	Name      string   `json:"name"`
+	Namespace string   `json:"namespace"`
+	Ports     []string `json:"ports"` // the interface of each, from port 0; empty: none
+}
+
+// Args are the arguments of epic with which the switch runs, for the groups in those files.
+func (a *Apart) Args(groups []string) []string {
+	args := []string{"switch", "--name", a.Name}
+	for _, file := range groups {
+		args = append(args, "--group", file)
+	}
+	for n, name := range a.Ports {
+		if name != "" {
+			args = append(args, "--port", fmt.Sprintf("%d=%s", n, name))
+		}
+	}
+	return args
 }
 
 // Lab is one that this process has made.
@@ -87,6 +112,9 @@ func (o *Options) fill() error {
 	}
 	if o.Set == nil {
 		return errors.New("lab: got no group, want one at least")
+	}
+	if o.Bare && o.Apart {
+		return errors.New("lab: got switches without groups that are processes of their own, want one of both: what those know is theirs")
 	}
 	return nil
 }
@@ -142,6 +170,11 @@ func (l *Lab) make() error {
 	set := l.o.Set
 	if err := makeNamespace(switchNamespace(l.Name)); err != nil {
 		return err
+	}
+	if l.o.Apart {
+		if err := makeNamespace(wireNamespace(l.Name)); err != nil {
+			return err
+		}
 	}
 	l.wires = make([]*wire.Wire, len(set.Hosts))
 	ports := make([]map[int]device.Link, len(set.Switches))
@@ -223,7 +256,10 @@ func (l *Lab) host(w group.Wire, o wire.Options) (*wire.Wire, error) {
 	if err := makeNamespace(name); err != nil {
 		return nil, err
 	}
-	c := cable{port: fmt.Sprintf("s%dp%d", w.Switch, w.Port), host: name, mac: rank.MAC[:], addr: alone(nic.IP.Addr), mtu: l.mtu(), switches: switchNamespace(l.Name)}
+	c := cable{port: portName(w.Switch, w.Port), host: name, mac: rank.MAC[:], addr: alone(nic.IP.Addr), mtu: l.mtu(), switches: switchNamespace(l.Name)}
+	if l.o.Apart {
+		c.switches = wireNamespace(l.Name)
+	}
 	for _, ip := range l.addresses() {
 		if ip != nic.IP.Addr {
 			c.peers = append(c.peers, net.IP(ip.AsSlice()))
@@ -276,8 +312,36 @@ func (l *Lab) addresses() []netip.Addr {
 	return all
 }
 
-// start makes the switches and lets them run.
+// start makes the switches and lets them run, or leads their ports to where others find them.
 func (l *Lab) start(ports []map[int]device.Link) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	l.cancel = cancel
+	var err error
+	if l.o.Apart {
+		err = l.lead(ctx, ports)
+	} else {
+		err = l.makeSwitches(ports)
+	}
+	if err != nil {
+		return err
+	}
+	_ = os.Remove(l.Socket) // of one that ended badly
+	listener, err := net.Listen("unix", l.Socket)
+	if err != nil {
+		return err
+	}
+	h, err := l.handler()
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	l.running.Go(func() { l.fail(softswitch.Serve(ctx, listener, h)) })
+	for _, s := range l.switches {
+		l.running.Go(func() { l.fail(s.Run(ctx)) })
+	}
+	return nil
+}
+
+func (l *Lab) makeSwitches(ports []map[int]device.Link) error {
 	set := l.o.Set
 	for i, name := range set.Switches {
 		o := softswitch.Options{Name: name, Ports: ports[i]}
@@ -309,22 +373,53 @@ func (l *Lab) start(ports []map[int]device.Link) error {
 			}
 		}
 	}
-	_ = os.Remove(l.Socket) // of one that ended badly
-	listener, err := net.Listen("unix", l.Socket)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	l.cancel = cancel
-	h, err := l.handler()
-	if err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	l.running.Go(func() { l.fail(softswitch.Serve(ctx, listener, h)) })
-	for _, s := range l.switches {
-		l.running.Go(func() { l.fail(s.Run(ctx)) })
+	return nil
+}
+
+// lead puts an interface for each port into the switches' namespace, and carries between that and the wire.
+func (l *Lab) lead(ctx context.Context, ports []map[int]device.Link) error {
+	for i, name := range l.o.Set.Switches {
+		a := Apart{Name: name, Namespace: switchNamespace(l.Name)}
+		for n := range engine.MaxPorts {
+			end := ports[i][n]
+			if end == nil {
+				continue
+			}
+			for len(a.Ports) < n {
+				a.Ports = append(a.Ports, "")
+			}
+			a.Ports = append(a.Ports, portName(i, n))
+			peer, err := outlet(portName(i, n), l.mtu(), a.Namespace, wireNamespace(l.Name))
+			if err != nil {
+				return err
+			}
+			out, err := raw.Open(raw.Options{Interface: peer, Namespace: wireNamespace(l.Name)})
+			if err != nil {
+				return err
+			}
+			l.running.Go(func() { l.fail(carry(ctx, end, out)) })
+			l.running.Go(func() { l.fail(carry(ctx, out, end)) })
+			l.running.Go(func() { <-ctx.Done(); l.fail(errors.Join(end.Close(), out.Close())) })
+		}
+		l.State.Apart = append(l.State.Apart, a)
 	}
 	return nil
+}
+
+// carry brings what one link receives to another, until ctx ends.
+func carry(ctx context.Context, from, to device.Link) error {
+	for {
+		frame, err := from.Receive(ctx)
+		if err == nil {
+			err = to.Send(ctx, frame)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // GroupID is the name under which a lab installs group k of its set.

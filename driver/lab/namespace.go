@@ -29,6 +29,7 @@ const netnsFolder = "/var/run/netns"
 func prefix(lab string) string { return "epic-" + lab + "-" }
 
 func switchNamespace(lab string) string         { return prefix(lab) + "sw" }
+func wireNamespace(lab string) string           { return prefix(lab) + "w" } // of a lab whose switches are apart
 func hostNamespace(lab string, host int) string { return prefix(lab) + "r" + strconv.Itoa(host) }
 
 // inside calls f on a thread that is in a namespace meanwhile. With an empty name f may go where it likes.
@@ -85,6 +86,45 @@ func makeNamespace(name string) error {
 	return nil
 }
 
+// portName is the interface of a switch's port.
+func portName(sw, port int) string { return fmt.Sprintf("s%dp%d", sw, port) }
+
+// outlet makes a veth from a port in the switches' namespace to an interface in that of the wires, whose name it returns.
+func outlet(port string, mtu int, switches, wires string) (string, error) {
+	to, err := netns.GetFromName(wires)
+	if err != nil {
+		return "", fmt.Errorf("namespace %s: %w", wires, err)
+	}
+	defer to.Close()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU = port, mtu
+	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: port + "w", PeerMTU: uint32(mtu), PeerNamespace: netlink.NsFd(to)}
+	if err := inside(switches, func() error { return netlink.LinkAdd(veth) }); err != nil {
+		return "", fmt.Errorf("make veth %s to %s in %s: %w", port, veth.PeerName, wires, err)
+	}
+	for namespace, name := range map[string]string{switches: port, wires: veth.PeerName} {
+		if err := inside(namespace, func() error { return mute(name) }); err != nil {
+			return "", err
+		}
+	}
+	return veth.PeerName, nil
+}
+
+// mute sets an interface up of which the kernel says nothing: it has no address, and needs none.
+func mute(name string) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if err := errors.Join(sysctl("net.ipv6.conf."+name+".disable_ipv6", "1"), plain(name)); err != nil {
+		return err
+	}
+	if err := netlink.LinkSetUp(link); err != nil {
+		return fmt.Errorf("%s up: %w", name, err)
+	}
+	return nil
+}
+
 // sysctl writes a setting of the namespace that the thread is in.
 func sysctl(name, value string) error {
 	path := "/proc/sys/" + strings.ReplaceAll(name, ".", "/")
@@ -130,10 +170,7 @@ func (c *cable) plug() error {
 		if err := netlink.LinkAdd(veth); err != nil {
 			return fmt.Errorf("make veth %s to %s in %s: %w", c.port, hostInterface, c.host, err)
 		}
-		if err := sysctl("net.ipv6.conf."+c.port+".disable_ipv6", "1"); err != nil { // it has no address, and needs none
-			return err
-		}
-		return errors.Join(plain(c.port), netlink.LinkSetUp(veth))
+		return mute(c.port)
 	})
 	if err != nil {
 		return err

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/epic-inc/epic/driver/control/target"
 	"github.com/epic-inc/epic/driver/device"
@@ -22,7 +25,7 @@ type Service struct {
 	Groups  []*group.Group
 	Ports   []Port
 	MTU     int    // of ports over UDP
-	Metrics string // address of Handler over HTTP; empty: none
+	Metrics string // HOST:PORT or unix:PATH of Handler over HTTP; empty: none
 	Listen  string // address at which a control plane programs it; empty: none
 }
 
@@ -112,7 +115,7 @@ func (o *Service) serve(ctx context.Context, s *Switch, part func(func() error))
 		if err != nil {
 			return err
 		}
-		l, err := net.Listen("tcp", o.Metrics)
+		l, err := listen(o.Metrics)
 		if err != nil {
 			return fmt.Errorf("metrics: %w", err)
 		}
@@ -126,4 +129,20 @@ func (o *Service) serve(ctx context.Context, s *Switch, part func(func() error))
 		part(func() error { return target.Serve(ctx, l, s.Target(Modes()...)) })
 	}
 	return nil
+}
+
+// listen listens at HOST:PORT or unix:PATH. A socket that a process left which was killed is removed.
+func listen(address string) (net.Listener, error) {
+	path, unix := strings.CutPrefix(address, "unix:")
+	if !unix {
+		return net.Listen("tcp", address)
+	}
+	if c, err := net.Dial("unix", path); err == nil {
+		return nil, errors.Join(fmt.Errorf("%s: another process listens there, want another path", path), c.Close())
+	} else if errors.Is(err, syscall.ECONNREFUSED) {
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	return net.Listen("unix", path)
 }
