@@ -34,8 +34,10 @@ func rooms(infos map[string]target.Info, subgroups []*subgroup) map[string]*room
 	for name, info := range infos {
 		r := &room{info: info, endpoints: map[int]bool{}, pipes: map[int]bool{}}
 		for _, h := range info.Held {
-			r.pipes[h.Pipe] = true
-			r.blocks = append(r.blocks, span{h.Base, h.Base + h.Blocks})
+			if h.Pipe >= 0 {
+				r.pipes[h.Pipe] = true
+				r.blocks = append(r.blocks, span{h.Base, h.Base + h.Blocks})
+			}
 			r.outs, r.ins = append(r.outs, span{h.Out, h.Out + h.Outs}), append(r.ins, span{h.In, h.In + h.Ins})
 			for _, e := range h.Endpoints {
 				r.endpoints[e] = true

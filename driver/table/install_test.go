@@ -44,8 +44,8 @@ func TestInstall(t *testing.T) {
 	f.writes = nil
 	b := planAt(t, e, second(), table.Rows{Pipes: []int{7, 4}, Outs: []int{20, 10}, Ins: []int{0, 0}})
 	require.NoError(t, e.Install(t.Context(), b))
-	assert.Equal(t, []place{{2, 20}, {2, 10}, {2, 11}, {1, 7}, {1, 4}, {0, 0x11}, {0, 0x12}, {0, 0x13}}, f.writes,
-		"lists, pipes, and endpoints when the pipes are bound")
+	assert.Equal(t, []place{{0, 0x11}, {0, 0x12}, {0, 0x13}, {2, 20}, {2, 10}, {2, 11}, {1, 7}, {1, 4}, {0, 0x11}, {0, 0x12}, {0, 0x13}}, f.writes,
+		"the endpoints' state, lists, pipes, and endpoints when the pipes are bound")
 	require.NoError(t, e.Verify(t.Context(), a))
 	require.NoError(t, e.Verify(t.Context(), b))
 	var ep spec.EpCfg
@@ -104,14 +104,32 @@ func TestHeld(t *testing.T) {
 	require.NoError(t, e.Install(t.Context(), plan))
 	require.NoError(t, e.Uninstall(t.Context(), plan))
 	f.regs[addrDrained] = 1 << 3
-	held, err := e.Held(t.Context())
+	held, err := e.Held(t.Context(), nobody)
 	require.NoError(t, err)
 	assert.Equal(t, []table.Held{{Pipe: 5, Base: 128, Blocks: 128, Out: 1, Outs: 2, Endpoints: []int{1, 2}}}, held)
+	var pipe spec.PipeCfg
+	w := f.entries[place{1, 3}]
+	require.NoError(t, pipe.SetWords(w[:spec.Tables[spec.TablePipeCfg].Words]))
+	assert.Equal(t, [3]int{1, 63, 0}, [3]int{int(pipe.FanOut), int(pipe.OutBase), int(pipe.BaseBlock)}, "parked: its out is nobody's, its blocks are its own")
+	assert.Equal(t, uint32(63), f.entries[place{2, 63}][0])
+
+	still, err := e.Held(t.Context(), func(row int) bool { return row == 5 })
+	require.NoError(t, err)
+	assert.Empty(t, still, "somebody has it")
+	f.state(3, spec.PipeState{Bound: true})
+	f.state(5, spec.PipeState{Bound: true, PSNStart: 0xfffff0, NextSend: 0xfffff0})
 	f.regs[addrDrained] = 1<<3 | 1<<5
-	held, err = e.Held(t.Context())
+	held, err = e.Held(t.Context(), nobody)
 	require.NoError(t, err)
 	assert.Empty(t, held)
+	endpoint, out := e.Reserved()
+	assert.Equal(t, [2]int{63, 63}, [2]int{endpoint, out})
 }
+
+func nobody(int) bool { return false }
+
+// state sets the entry of a pipe's state.
+func (f *fake) state(pipe uint32, s spec.PipeState) { f.put(place{5, pipe}, s.Words()) }
 
 func allReduceOf(t *testing.T) *group.Group {
 	t.Helper()
@@ -133,7 +151,7 @@ func TestTarget(t *testing.T) {
 	assert.NotEmpty(t, info.Boot)
 	info.Boot = ""
 	assert.Equal(t, target.Info{Name: "root", Ports: 8, EndpointEntries: 64, PipeEntries: 16, ListEntries: 64, PoolKB: 128, MTU: 4096, FanIn: 64,
-		Modes: []int{3}, NoFloat: true}, info)
+		Modes: []int{3}, NoFloat: true, Held: []table.Held{{Pipe: -1, Out: 63, Outs: 1, Endpoints: []int{63}}}}, info)
 	var ep spec.EpCfg
 	w := f.entries[place{0, 9}]
 	require.NoError(t, ep.SetWords(w[:spec.Tables[spec.TableEpCfg].Words]))
@@ -175,11 +193,11 @@ func TestTarget(t *testing.T) {
 	require.NoError(t, sw.Remove(t.Context(), "a", true))
 	info, err = sw.Info(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, []table.Held{{Pipe: 6, Base: 0, Blocks: 128, Out: 4, Outs: 3, Endpoints: []int{1, 2, 3}}}, info.Held)
+	assert.Equal(t, []table.Held{{Pipe: 6, Base: 0, Blocks: 128, Out: 4, Outs: 3, Endpoints: []int{1, 2, 3}}, {Pipe: -1, Out: 63, Outs: 1, Endpoints: []int{63}}}, info.Held)
 	f.regs[addrDrained] = 1 << 6
 	info, err = sw.Info(t.Context())
 	require.NoError(t, err)
-	assert.Empty(t, info.Held)
+	assert.Equal(t, []table.Held{{Pipe: -1, Out: 63, Outs: 1, Endpoints: []int{63}}}, info.Held)
 }
 
 func contextFor(t *testing.T) (context.Context, context.CancelFunc) {

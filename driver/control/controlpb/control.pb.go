@@ -1947,7 +1947,7 @@ func (x *InfoReply) GetHeld() []*Held {
 // Held is what a pipe keeps that cannot be written, and that no subgroup has any more.
 type Held struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Pipe          uint32                 `protobuf:"varint,1,opt,name=pipe,proto3" json:"pipe,omitempty"` // row
+	Pipe          int32                  `protobuf:"varint,1,opt,name=pipe,proto3" json:"pipe,omitempty"` // row; -1: none, and the rest is the switch's own
 	Base          uint32                 `protobuf:"varint,2,opt,name=base,proto3" json:"base,omitempty"` // block
 	Blocks        uint32                 `protobuf:"varint,3,opt,name=blocks,proto3" json:"blocks,omitempty"`
 	Out           uint32                 `protobuf:"varint,4,opt,name=out,proto3" json:"out,omitempty"` // first entry of the out list
@@ -1989,7 +1989,7 @@ func (*Held) Descriptor() ([]byte, []int) {
 	return file_driver_control_controlpb_control_proto_rawDescGZIP(), []int{26}
 }
 
-func (x *Held) GetPipe() uint32 {
+func (x *Held) GetPipe() int32 {
 	if x != nil {
 		return x.Pipe
 	}
@@ -2793,7 +2793,7 @@ const file_driver_control_controlpb_control_proto_rawDesc = "" +
 	"\x04boot\x18\v \x01(\tR\x04boot\x12)\n" +
 	"\x04held\x18\f \x03(\v2\x15.epic.control.v1.HeldR\x04held\"\xac\x01\n" +
 	"\x04Held\x12\x12\n" +
-	"\x04pipe\x18\x01 \x01(\rR\x04pipe\x12\x12\n" +
+	"\x04pipe\x18\x01 \x01(\x05R\x04pipe\x12\x12\n" +
 	"\x04base\x18\x02 \x01(\rR\x04base\x12\x16\n" +
 	"\x06blocks\x18\x03 \x01(\rR\x06blocks\x12\x10\n" +
 	"\x03out\x18\x04 \x01(\rR\x03out\x12\x12\n" +

@@ -65,7 +65,7 @@ func (s *server) Info(ctx context.Context, _ *controlpb.InfoRequest) (*controlpb
 	}
 	r.Modes = uints(i.Modes)
 	for _, h := range i.Held {
-		r.Held = append(r.Held, &controlpb.Held{Pipe: uint32(h.Pipe), Base: uint32(h.Base), Blocks: uint32(h.Blocks), Out: uint32(h.Out),
+		r.Held = append(r.Held, &controlpb.Held{Pipe: int32(h.Pipe), Base: uint32(h.Base), Blocks: uint32(h.Blocks), Out: uint32(h.Out),
 			Outs: uint32(h.Outs), In: uint32(h.In), Ins: uint32(h.Ins), Endpoints: uints(h.Endpoints)})
 	}
 	return r, nil

@@ -59,15 +59,12 @@ func (t *Table) Info(ctx context.Context) (Info, error) {
 	if c.Mode3 {
 		i.Modes = append(i.Modes, 3)
 	}
-	held, err := t.e.Held(ctx)
+	held, err := t.e.Held(ctx, t.uses)
 	if err != nil {
 		return Info{}, fmt.Errorf("switch %s: %w", t.name, err)
 	}
-	for _, h := range held {
-		if !t.uses(h.Pipe) {
-			i.Held = append(i.Held, h)
-		}
-	}
+	endpoint, out := t.e.Reserved()
+	i.Held = append(held, table.Held{Pipe: -1, Out: out, Outs: 1, Endpoints: []int{endpoint}})
 	return i, nil
 }
 

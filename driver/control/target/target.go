@@ -53,7 +53,7 @@ type Info struct {
 	Modes           []int
 	NoFloat         bool         // it reduces integers only
 	Boot            string       // another one whenever the tables were lost
-	Held            []table.Held // what pipes keep that cannot be written, and that no subgroup has any more
+	Held            []table.Held // what pipes keep that no subgroup has any more; pipe -1: only the rest is the switch's own
 }
 
 // Blocks is the size of the pool in blocks of spec.BlockBytes.
