@@ -518,6 +518,8 @@ func (c *Comm) explain(ctx context.Context, err error) error {
 				c.ask(n)
 			case c.cause != nil:
 				c.fail(culprits(c.cause), "%v", c.cause)
+			case len(silent) == c.ranks-1 && c.ranks > 2:
+				c.fail(nil, "%s: %v; no other rank answers", what, err)
 			case len(silent) > 0:
 				c.fail(silent, "%s: %v; %s", what, err, say(silent, "does not answer", "do not answer"))
 			case len(late) > 0:

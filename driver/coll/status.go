@@ -23,6 +23,7 @@ type status struct {
 	Of   uint64 `json:"of"` // Comm.of
 	Rank int    `json:"rank"`
 	Life uint64 `json:"life"` // another one each time the rank starts
+	To   uint64 `json:"to"`   // life of the rank that it is for; 0: not known yet
 	Ask  bool   `json:"ask,omitempty"`
 	// About is the number of a collective, from 0. A question is about it; both question and answer say what it is at the
 	// rank, unless it has not come to it.
@@ -88,7 +89,7 @@ type peer struct {
 
 // tell sends a status to a rank. It is called with mu held.
 func (c *Comm) tell(r int, s status) {
-	s.Job, s.Of, s.Rank, s.Life, s.At = c.job, c.of, c.rank, c.life, c.begun
+	s.Job, s.Of, s.Rank, s.Life, s.To, s.At = c.job, c.of, c.rank, c.life, c.peers[r].life, c.begun
 	if c.err != nil {
 		s.Failed, s.Origin, s.Fault = c.err.Reason, c.err.Origin, c.err.Ranks
 		if len(s.Failed) > mostText {
@@ -120,7 +121,10 @@ func (c *Comm) hear(frame []byte) {
 	if s.Job != c.job || s.Of != c.of || s.Rank < 0 || s.Rank >= len(c.members) || s.Life == 0 {
 		return
 	}
-	if c.closing && s.Life != c.peers[s.Rank].life {
+	if s.To != 0 && s.To != c.life {
+		return // for this rank before it was started again
+	}
+	if known := c.peers[s.Rank].life; c.closing && known != 0 && s.Life != known {
 		return // of the next job of that name
 	}
 	if s.Rank == c.rank {
@@ -134,7 +138,7 @@ func (c *Comm) hear(frame []byte) {
 		c.fail([]int{s.Rank}, "rank %d has been started again, and knows nothing of this job's connections", s.Rank)
 	}
 	p.life, p.heard, p.at = s.Life, time.Now(), s.At
-	if s.Failed != "" {
+	if s.Failed != "" && s.To == c.life {
 		p.failed = true
 		c.failAs(s.Origin, s.Fault, s.Failed)
 	}
