@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/icmp"
 	"golang.org/x/net/ipv4"
+	"golang.org/x/net/ipv6"
 
 	"github.com/epic-inc/epic/golden/fabric"
 	"github.com/epic-inc/epic/golden/group"
@@ -79,24 +80,81 @@ func TestLab(t *testing.T) {
 			l := up(t, o)
 			play(t, l, job(t, l, 1, o, 300_000), time.Minute)
 
-			// The kernel of a host finds the switch and the others, and its packets are answered.
-			g := l.o.Set.Groups[0]
-			for _, to := range []group.IP{g.Switches[0].Endpoints[0].IP, g.Ranks[3].IP} {
-				require.NoError(t, ping(l.Namespaces[0], to.Addr, 900), "to %v", to)
-			}
+			found(t, l)
 		})
 	}
 }
 
+// found wants that the kernel of a host finds the switch and the others (ARP, neighbour discovery), and that its packets
+// are answered.
+func found(t *testing.T, l *Lab) {
+	t.Helper()
+	g := l.o.Set.Groups[0]
+	for _, to := range []group.IP{g.Switches[0].Endpoints[0].IP, g.Ranks[3].IP} {
+		var err error
+		for range 5 { // the wires may lose an echo
+			if err = ping(l.Namespaces[0], to.Addr, 900); err == nil {
+				break
+			}
+		}
+		require.NoError(t, err, "to %v", to)
+	}
+}
+
+// The same with IPv6 addresses.
+func TestLabIPv6(t *testing.T) {
+	for mode := 1; mode <= 3; mode++ {
+		t.Run(fmt.Sprintf("mode%d", mode), func(t *testing.T) {
+			o := Shape()
+			o.Mode, o.Tree, o.Ranks, o.Loss = mode, group.TreeTwoLevel, 4, 0.01
+			o.WindowPackets, o.MessagePackets = 8, 4
+			l := up(t, o, func(o *Options) { o.Set = inIPv6(t, o.Set) })
+			play(t, l, job(t, l, 1, o, 300_000), time.Minute)
+			found(t, l)
+		})
+	}
+}
+
+// inIPv6 is a set whose group has IPv6 addresses in place of IPv4's.
+func inIPv6(t *testing.T, set *group.Set) *group.Set {
+	t.Helper()
+	v6 := func(ip group.IP) group.IP {
+		b := netip.MustParseAddr("fd00::").As16()
+		copy(b[12:], ip.AsSlice())
+		return group.IP{Addr: netip.AddrFrom16(b)}
+	}
+	g := set.Groups[0]
+	for r := range g.Ranks {
+		g.Ranks[r].IP = v6(g.Ranks[r].IP)
+	}
+	for _, sw := range g.Switches {
+		for i := range sw.Endpoints {
+			ep := &sw.Endpoints[i]
+			ep.IP, ep.PeerIP = v6(ep.IP), v6(ep.PeerIP)
+		}
+	}
+	text, err := g.Marshal()
+	require.NoError(t, err)
+	g, err = group.Parse("group.yaml", text)
+	require.NoError(t, err)
+	set, err = group.NewSet(g)
+	require.NoError(t, err)
+	return set
+}
+
 // ping sends an echo request by the kernel of a namespace.
 func ping(namespace string, to netip.Addr, bytes int) error {
+	network, any, request, reply := "ip4:icmp", "0.0.0.0", icmp.Type(ipv4.ICMPTypeEcho), icmp.Type(ipv4.ICMPTypeEchoReply)
+	if to.Is6() {
+		network, any, request, reply = "ip6:ipv6-icmp", "::", ipv6.ICMPTypeEchoRequest, ipv6.ICMPTypeEchoReply
+	}
 	return inside(namespace, func() error {
-		c, err := icmp.ListenPacket("ip4:icmp", "0.0.0.0")
+		c, err := icmp.ListenPacket(network, any)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		echo := icmp.Message{Type: ipv4.ICMPTypeEcho, Body: &icmp.Echo{ID: 7, Seq: 9, Data: make([]byte, bytes)}}
+		echo := icmp.Message{Type: request, Body: &icmp.Echo{ID: 7, Seq: 9, Data: make([]byte, bytes)}}
 		text, err := echo.Marshal(nil)
 		if err != nil {
 			return err
@@ -108,18 +166,24 @@ func ping(namespace string, to netip.Addr, bytes int) error {
 			return err
 		}
 		buffer := make([]byte, 2000)
-		n, from, err := c.ReadFrom(buffer)
-		if err != nil {
-			return err
+		for { // neighbour discovery is heard too
+			n, from, err := c.ReadFrom(buffer)
+			if err != nil {
+				return err
+			}
+			m, err := icmp.ParseMessage(reply.Protocol(), buffer[:n])
+			if err != nil {
+				return err
+			}
+			body, ok := m.Body.(*icmp.Echo)
+			if !ok {
+				continue
+			}
+			if m.Type != reply || len(body.Data) != bytes || from.String() != to.String() {
+				return fmt.Errorf("from %v: got %v with %d bytes", from, m.Type, n)
+			}
+			return nil
 		}
-		m, err := icmp.ParseMessage(ipv4.ICMPTypeEchoReply.Protocol(), buffer[:n])
-		if err != nil {
-			return err
-		}
-		if reply, ok := m.Body.(*icmp.Echo); !ok || m.Type != ipv4.ICMPTypeEchoReply || len(reply.Data) != bytes || from.String() != to.String() {
-			return fmt.Errorf("from %v: got %v with %d bytes", from, m.Type, n)
-		}
-		return nil
 	})
 }
 
