@@ -84,6 +84,9 @@ the name left that ended badly is removed first.`,
 			return err
 		}
 		o.Seed = seed(cmd, o.Seed)
+		if err := o.Check(); err != nil {
+			return err
+		}
 		if err := lab.Permitted(); err != nil {
 			return err
 		}

@@ -100,7 +100,8 @@ type Lab struct {
 
 var goodName = regexp.MustCompile(`^[a-z0-9]{1,6}$`)
 
-func (o *Options) fill() error {
+// Check puts what is usual where nothing is given, and says what is wrong.
+func (o *Options) Check() error {
 	if o.Name == "" {
 		o.Name = DefaultName
 	}
@@ -122,7 +123,7 @@ func (o *Options) fill() error {
 // Up makes a lab and starts its switches. What a lab of the name left that ended badly is removed first; if one is up
 // it is an error. Close takes it down.
 func Up(o Options) (*Lab, error) {
-	if err := o.fill(); err != nil {
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
 	if err := Permitted(); err != nil {
