@@ -313,7 +313,7 @@ by case, seed and a hash of this program. The vectors are of int32, the packets 
 	f.StringSliceVar(&o.Axes.Sizes, "size", nil, "names of sizes, all if absent")
 	f.Float64SliceVar(&o.Axes.Losses, "loss", nil, "probabilities that a link loses a frame, 0 and 0.01 if absent")
 	f.DurationVar(&o.Budget, "budget", 0, "time after which no case is begun; 0: none")
-	f.DurationVar(&o.Limit, "limit", time.Minute, "time of one case after which it has failed")
+	f.DurationVar(&o.Limit, "limit", matrix.DefaultLimit, "time of one case after which it has failed")
 	f.StringVar(&o.Results, "results", "", "results file, build/lab/results.jsonl if absent")
 	f.Uint64Var(&o.Seed, "seed", 1, "decides vectors, roots, PSNs and which frames are lost")
 	f.StringVar(&o.Name, "name", "matrix", "name of the lab that it makes")

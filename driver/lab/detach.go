@@ -14,6 +14,9 @@ import (
 // startPatience is how long a lab may take until it is up.
 const startPatience = time.Minute
 
+// logFile is what the process of a lab says, which Detach has started.
+func logFile(folder, name string) string { return filepath.Join(folder, name+".log") }
+
 // Detach starts a program, which makes the lab of a name in its foreground, as a process that stays when this one ends,
 // and returns the lab's state once it is up. If it does not come up the error is what the program said.
 func Detach(folder, name string, program string, args ...string) (*State, error) {
@@ -26,7 +29,7 @@ func Detach(folder, name string, program string, args ...string) (*State, error)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, fmt.Errorf("lab %s: %w", name, err)
 	}
-	log, err := os.OpenFile(filepath.Join(folder, name+".log"), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o644)
+	log, err := os.OpenFile(logFile(folder, name), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("lab %s: %w", name, err)
 	}

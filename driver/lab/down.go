@@ -41,7 +41,7 @@ func Down(folder, name string) ([]string, error) {
 	if _, err := clean(name); err != nil {
 		return nil, fmt.Errorf("lab %s: %w", name, err)
 	}
-	if err := os.RemoveAll(own); err != nil {
+	if err := errors.Join(os.RemoveAll(own), os.RemoveAll(logFile(folder, name))); err != nil {
 		return nil, fmt.Errorf("lab %s: %w", name, err)
 	}
 	return there, nil
@@ -125,7 +125,7 @@ func All(folder string) ([]*State, error) {
 	}
 	var list []*State
 	for _, e := range entries {
-		if st, err := Find(folder, e.Name()); err == nil {
+		if st, err := Find(folder, e.Name()); err == nil && st.Ready {
 			list = append(list, st)
 		}
 	}

@@ -149,13 +149,16 @@ type Result struct {
 	Reused  bool    `json:"reused,omitempty"` // from the results file
 }
 
+// DefaultLimit is how long a case may take. The longest, Mode-I with 32 ranks, 1 MB and loss, takes a minute on a busy machine.
+const DefaultLimit = 5 * time.Minute
+
 // Options of Run.
 type Options struct {
 	Axes     Axes
 	Whole    bool
 	Seed     uint64
 	Budget   time.Duration // no case is begun after it; 0: no limit
-	Limit    time.Duration // of one case; 0: a minute
+	Limit    time.Duration // of one case; 0: DefaultLimit
 	Results  string        // results file; empty: build/lab/results.jsonl
 	Name     string        // of the lab
 	Folder   string        // of the lab's state
@@ -182,7 +185,7 @@ var ErrFailed = errors.New("wrong or missing results")
 // not run again.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Limit == 0 {
-		o.Limit = time.Minute
+		o.Limit = DefaultLimit
 	}
 	if o.Results == "" {
 		o.Results = filepath.Join("build", "lab", "results.jsonl")
