@@ -24,6 +24,9 @@ import (
 	"github.com/epic-inc/epic/golden/tree"
 )
 
+// bounded is how long ranks wait for each other, and how soon a failure must have been told.
+const bounded = 30 * time.Second
+
 // nic is a host's interface. Processes use it one after the other, and what they have sent is remembered.
 type nic struct {
 	device.Link
@@ -104,7 +107,7 @@ func newSite(t *testing.T, mode int) *site {
 	s := &site{mode: mode, at: []int{0, 1, 4}}
 	var link func(int) device.Link
 	s.plane = newPlane(t, func(o *control.Options) {
-		o.Lease, o.Wait = 20*time.Second, patience
+		o.Lease, o.Wait = 20*time.Second, bounded
 		link = wires(t, o)
 	})
 	s.switches = nil
@@ -123,13 +126,13 @@ type oneLife struct {
 
 // live starts rank r of train at a host.
 func (s *site) live(ctx context.Context, r, host int, then func()) (*oneLife, error) {
-	l := &oneLife{client: s.rank("train", host, 8, func(o *rendezvous.Options) { o.Mode, o.Wait = s.mode, patience }), proc: s.nics[host].open()}
+	l := &oneLife{client: s.rank("train", host, 8, func(o *rendezvous.Options) { o.Mode, o.Wait = s.mode, bounded }), proc: s.nics[host].open()}
 	e, err := rank.New(rank.Options{Name: fmt.Sprint("rank ", r), Link: l.proc, MAC: l.client.member.MAC, IP: l.client.member.IP})
 	if err != nil {
 		return nil, err
 	}
 	l.Comm, err = coll.New(ctx, coll.Options{Endpoint: e, Rendezvous: &steady{l.client.Client, uint32(17 + r), then}, Job: "train", Rank: r, Ranks: len(s.at),
-		Algorithm: coll.Network, Patience: patience})
+		Algorithm: coll.Network, Patience: bounded})
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -208,7 +211,7 @@ func TestFailures(t *testing.T) {
 				}
 				t.Parallel()
 				s := newSite(t, mode)
-				ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 				defer cancel()
 				ranks := len(s.at)
 				lives := make([]*oneLife, ranks)
@@ -256,7 +259,7 @@ func TestFailures(t *testing.T) {
 						time.Sleep(5 * time.Millisecond)
 					}
 				})
-				assert.Less(t, time.Since(began), patience)
+				assert.Less(t, time.Since(began), bounded)
 				for r, err := range errs {
 					if r == 2 && what != "wrong count" {
 						require.NoError(t, err)
@@ -309,7 +312,7 @@ func TestFailures(t *testing.T) {
 func TestTwin(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 3)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	ranks := len(s.at)
 	lives := make([]*oneLife, ranks)
