@@ -88,6 +88,42 @@ func TestLife(t *testing.T) {
 	assert.Equal(t, psn.PSN(0x400fff), subs[3].QP.SendPSN)
 }
 
+// Members whose queue pairs have different pasts begin together where all of them are 2^22 away from theirs.
+func TestDifferentPasts(t *testing.T) {
+	p := newPlane(t, nil)
+	ctx := soon(t)
+	// run makes a job of hosts, whose rank i has a queue pair, and lets it end after a psn.
+	run := func(job string, hosts []int, qpns []uint32, last psn.PSN) psn.PSN {
+		var ranks []*client
+		for r, host := range hosts {
+			k := p.rank(job, host, 8, nil)
+			k.member.Rank, k.member.Ranks = r, len(hosts)
+			ranks = append(ranks, k)
+		}
+		join(t, ranks)
+		first := make([]psn.PSN, len(ranks))
+		every(t, ranks, func(r int, k *client) error {
+			sub, err := k.Subgroup(ctx, allReduce, qpns[r])
+			if err != nil {
+				return err
+			}
+			first[r] = sub.QP.SendPSN
+			return k.Quiesced(ctx, sub, last)
+		})
+		every(t, ranks, func(_ int, k *client) error { return k.Leave(ctx) })
+		p.empty()
+		for _, one := range first {
+			assert.Equal(t, first[0], one, "all begin at the same")
+		}
+		return first[0]
+	}
+	assert.Equal(t, psn.PSN(0xfffff0), run("a", []int{0, 1}, []uint32{17, 18}, 0x000100))
+	assert.Equal(t, psn.PSN(0xfffff0), run("b", []int{1, 0, 2}, []uint32{20, 21, 19}, 0x700000), "other queue pairs, of the switch too")
+	// Ranks 0 and 1 have been at 0x000100, rank 2 at 0x700000: 2^22 after the first would be too near to the second.
+	assert.Equal(t, psn.PSN(0xb00000), run("c", []int{0, 1, 2}, []uint32{17, 18, 19}, 0xb00010))
+	assert.Equal(t, psn.PSN(0xf00010), run("c", []int{0, 1, 2}, []uint32{17, 18, 19}, 0xf00020), "they have one past now")
+}
+
 // A job of one leaf does not use the others.
 func TestOneLeaf(t *testing.T) {
 	p := newPlane(t, nil)
