@@ -77,6 +77,7 @@ type Comm struct {
 	notice      func(string)
 	members     []Member
 	ring        ring
+	noRing      error // why there is none
 	cancel      context.CancelFunc
 	watching    sync.WaitGroup
 
@@ -180,6 +181,12 @@ const rnrTimer = 12
 
 func (c *Comm) connectRing(p *Peers) error {
 	const toPrev, toNext = 0, 1
+	for r, m := range p.Members {
+		if m.Ring == [2]uint32{} {
+			c.noRing = fmt.Errorf("rank %d takes no part in a ring of the hosts", r)
+			return nil
+		}
+	}
 	me := p.Members[c.rank]
 	connect := func(r, mine, theirs int) (int, error) {
 		other := p.Members[(r+c.ranks)%c.ranks]
@@ -360,10 +367,16 @@ func (c *Comm) plan(ctx context.Context, call *Call) ([]host.Op, error) {
 		if ops, refused = c.throughNetwork(ctx, call); refused == nil || !errors.Is(refused, ErrRefused) || c.algorithm == Network {
 			return ops, refused
 		}
+		if c.noRing != nil {
+			return nil, fmt.Errorf("%w, and the hosts cannot do it: %w", refused, c.noRing)
+		}
 		if text := fmt.Sprintf("%v is done by the hosts, as a ring: %v", call.Collective, refused); !c.told[text] {
 			c.told[text] = true
 			c.notice(text)
 		}
+	}
+	if c.noRing != nil {
+		return nil, c.noRing
 	}
 	return c.ring.plan(call)
 }

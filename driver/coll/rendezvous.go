@@ -45,7 +45,8 @@ type Member struct {
 	MAC         roce.MAC
 	IP          netip.Addr
 	LinkMTU     int // largest IP packet of its link, in bytes
-	// Ring are the QPNs with which the ranks do without the network: towards the rank before it, and the one after it.
+	// Ring are the QPNs with which the ranks do without the network: towards the rank before it, and the one after it. Both
+	// are 0 of a rank that has none: a program that knows nothing but queue pairs to switches. Its job has no ring.
 	Ring [2]uint32
 	// RingPSN is the first psn that it sends on them, another one each time it joins.
 	RingPSN psn.PSN
