@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/epic-inc/epic/driver/control"
+	"github.com/epic-inc/epic/driver/control/proxy"
 )
 
 func controlCommand() *cobra.Command {
@@ -20,7 +22,7 @@ func controlCommand() *cobra.Command {
 		Example: `  epic control serve --network network.yaml --state control.db
   epic control status
   epic control destroy train`,
-	}, controlServe(), controlStatus(), controlDestroy())
+	}, controlServe(), controlJoin(), controlStatus(), controlDestroy())
 }
 
 const controlAddr = "127.0.0.1:7700"
@@ -75,6 +77,51 @@ killed and started again at any moment: what it knows is in the state file. docs
 
 // askTime is how long a control plane may take to answer an operator.
 const askTime = 10 * time.Second
+
+func controlJoin() *cobra.Command {
+	var c proxy.Command
+	var ip, folder string
+	cmd := &cobra.Command{
+		Use:   "join --job JOB --rank K --ranks N --interface NAME --ip IP --dir DIR --steps LIST -- PROGRAM [ARG...]",
+		Short: "Take a rank's place for a program that speaks no gRPC",
+		Long: `Join runs a program that is one rank and has queue pairs of its own, as epic_rank of interop/client, and takes
+its place in a job: it tells the control plane of its queue pairs, and the program what they are to be connected to,
+by files of --dir, which epic_rank.c describes. In the program's arguments {dir}, {ip}, {rank}, {ranks} and {steps} are
+replaced. It ends when the program has its results and all is given back. If the job fails the program is told why;
+if the program ends before it should, the rank loses its lease, which tells the others.`,
+		Example: `  epic control join --at 10.0.0.1:7700 --job train --rank 0 --ranks 4 --interface eth1 --ip 10.9.0.1 --dir /run/train \
+      --steps allreduce,reduce:0 -- epic_rank --dir {dir} --ip {ip} --rank {rank} --ranks {ranks} --steps {steps}`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("PROGRAM: got none, want the rank's program behind --")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if c.IP, err = netip.ParseAddr(ip); err != nil {
+				return fmt.Errorf("--ip: got %q, want an address as 10.9.0.1 or fd00::1", ip)
+			}
+			c.Folder, c.Argv, c.Stdout, c.Stderr = proxy.Folder(folder), args, cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return c.Run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&c.Meeting.Addr, "at", controlAddr, "host:port of the control plane")
+	f.StringVar(&c.Job, "job", "", "name of the job, the same at every rank")
+	f.IntVar(&c.Rank, "rank", 0, "number of this rank, from 0")
+	f.IntVar(&c.Ranks, "ranks", 0, "number of ranks")
+	f.StringVar(&c.Interface, "interface", "", "the program's network interface, for its MAC address and MTU")
+	f.StringVar(&ip, "ip", "", "address of that interface that the queue pairs have")
+	f.StringVar(&folder, "dir", "", "folder in which program and join meet, a new one for each run")
+	f.StringVar(&c.Steps, "steps", "", "the program's collectives, as epic_rank takes them")
+	f.StringVar(&c.Meeting.Switch, "switch", "", "switch at which this rank is, if the network's file does not say")
+	f.IntVar(&c.Meeting.Port, "port", 0, "port of that switch")
+	f.IntVar(&c.Meeting.Mode, "mode", 0, "protocol mode to ask the control plane for, 1 to 3; 0: any")
+	f.IntVar(&c.Meeting.MTU, "mtu", 0, "path MTU to ask for; 0: any")
+	f.BoolVar(&c.Meeting.Reproducible, "reproducible", false, "ask for sums in the order of ranks")
+	return cmd
+}
 
 func controlStatus() *cobra.Command {
 	var at, job string

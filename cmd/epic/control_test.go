@@ -74,10 +74,13 @@ func TestControlBadInput(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"control"}, "epic control: want one of destroy, serve, status\n"},
+		{[]string{"control"}, "epic control: want one of destroy, join, serve, status\n"},
 		{[]string{"control", "serve", "--lease", "1"}, "epic: --lease: got \"1\", want a time as 500ms, 10s or 2m: a rank that is not heard of for so long is dead\n"},
 		{[]string{"control", "serve", "--lease", "1ms"}, "epic: --lease: got 1ms, want 100ms..1h\n"},
 		{[]string{"control", "serve", "--network", bad}, bad + ": version: got 7, want 1\n" + bad + ": switches: got none, want one at least\n"},
+		{[]string{"control", "join"}, "epic: PROGRAM: got none, want the rank's program behind --\n"},
+		{[]string{"control", "join", "--ip", "1", "--", "true"}, "epic: --ip: got \"1\", want an address as 10.9.0.1 or fd00::1\n"},
+		{[]string{"control", "join", "--ip", "10.9.0.1", "--ranks", "1", "--", "true"}, "epic: rank: got 0 of 1 ranks, want 0..R-1 of R, at least 2\n"},
 		{[]string{"control", "destroy"}, "epic control destroy: got 0 JOB, want 1 (epic control destroy JOB [flags])\n"},
 	} {
 		var stderr bytes.Buffer

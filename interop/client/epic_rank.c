@@ -2,10 +2,11 @@
  * epic_rank: one rank of in-network collectives, written as a user of libibverbs would write it. It knows
  * nothing of switches: to it, each subgroup is one RC queue pair to one peer.
  *
- *   epic_rank --dir DIR --ip OWN_IP --rank K --ranks N --steps LIST [--dtype int32|float32]
+ *   epic_rank --dir DIR --ip OWN_IP --rank K --ranks N --steps LIST [--dtype int32|float32|int8]
  *             [--device NAME] [--repeat N] [--busy-poll] [--give-up SECONDS]
  *
- *   LIST      allreduce, reduce:ROOT, broadcast:ROOT, barrier; with commas between them, done in order
+ *   LIST      allreduce, reduce:ROOT, broadcast:ROOT, barrier; with commas between them, done in order; each may
+ *             have a type of its own, as barrier/int32 or broadcast:1/int8, which is also what its control signal says
  *   --repeat  does the whole list so often, with the same input, and prints the times of each step
  *
  * DIR is the folder in which the rank meets the control plane (which may be a program, or a person):
@@ -14,7 +15,9 @@
  *   group    control answers: lines "mtu 1024", "message_packets 8", "window_packets 32", "timeout 16",
  *            "min_rnr_timer 1", "unpinned 0", "flags 0", and "qp PEER_IP PEER_QPN PSN" for each subgroup
  *   ready    the rank's queue pairs are in RTS;  go: all ranks' are
- *   done     the rank has all its results;       leave: all ranks have
+ *   done     the rank has all its results: a line "QPN PSN" for each subgroup with the last PSN that it has used
+ *            to send, the one before the first if none;  leave: all ranks have theirs
+ *   failed   in place of group, go or leave: why the job is over
  *   in.S     the rank's vector of step S;        out.S: its result, if the step has one for it
  *
  * A file appears whole, by rename. A subgroup is allreduce (with barrier), or one root of reduce or of
@@ -66,13 +69,14 @@ struct subgroup {
 	struct buffer signal; /* SIGNAL_BYTES to send, then as many to receive */
 	uint64_t sequence;    /* collectives begun */
 	struct sockaddr_storage peer;
-	uint32_t peer_qpn, psn;
+	uint32_t peer_qpn, psn, packets; /* sent, each counted once */
 	/* of the step that is under way: */
 	int sends_done, receives_done;
 };
 
 struct step {
 	enum inc_coll_type kind;
+	enum inc_dtype dtype;
 	int root, group;
 	struct buffer in, out;
 	double *took; /* ms, of each repetition */
@@ -208,15 +212,31 @@ static int group_of(enum inc_coll_type kind, int root)
 	return group_n++;
 }
 
+static enum inc_dtype parse_dtype(const char *what, const char *text)
+{
+	if (!strcmp(text, "int32"))
+		return INC_DTYPE_INT32;
+	if (!strcmp(text, "float32"))
+		return INC_DTYPE_FLOAT32;
+	if (!strcmp(text, "int8"))
+		return INC_DTYPE_INT8;
+	usage("%s: got \"%s\", want int32, float32 or int8", what, text);
+}
+
 static void parse_steps(char *list)
 {
 	for (char *save = NULL, *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
 		struct step *s = &steps[step_n];
-		char *root = strchr(word, ':');
+		char *type = strchr(word, '/'), *root = strchr(word, ':');
 		size_t k;
 
 		if (step_n == MAX_STEPS)
 			usage("--steps: got more than %d, want at most so many", MAX_STEPS);
+		s->dtype = opt.dtype;
+		if (type) {
+			*type++ = 0;
+			s->dtype = parse_dtype("--steps", type);
+		}
 		if (root)
 			*root++ = 0;
 		for (k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
@@ -225,6 +245,8 @@ static void parse_steps(char *list)
 		if (k == sizeof(kinds) / sizeof(*kinds))
 			usage("--steps: got \"%s\", want allreduce, reduce:ROOT, broadcast:ROOT or barrier", word);
 		s->kind = (enum inc_coll_type)k;
+		if (s->dtype == INC_DTYPE_INT8 && (s->kind == INC_COLL_TYPE_ALLREDUCE || s->kind == INC_COLL_TYPE_REDUCE))
+			usage("--steps: %s: got int8, want int32 or float32: only what is copied may be bytes", word);
 		bool rooted = s->kind == INC_COLL_TYPE_REDUCE || s->kind == INC_COLL_TYPE_BROADCAST;
 		if (rooted != (root != NULL))
 			usage("--steps: %s: got %s, want %s", word, root ? "a root" : "no root", rooted ? "one, as reduce:0" : "none");
@@ -262,14 +284,7 @@ static void parse(int argc, char **argv)
 		case RANK: opt.rank = number("--rank", optarg, 0, 4095); break;
 		case RANKS: opt.ranks = number("--ranks", optarg, 2, 4096); break;
 		case STEPS: list = optarg; break;
-		case DTYPE:
-			if (!strcmp(optarg, "int32"))
-				opt.dtype = INC_DTYPE_INT32;
-			else if (!strcmp(optarg, "float32"))
-				opt.dtype = INC_DTYPE_FLOAT32;
-			else
-				usage("--dtype: got \"%s\", want int32 or float32", optarg);
-			break;
+		case DTYPE: opt.dtype = parse_dtype("--dtype", optarg); break;
 		case DEVICE: opt.device = optarg; break;
 		case REPEAT: opt.repeat = number("--repeat", optarg, 1, MAX_REPEAT); break;
 		case BUSY_POLL: opt.busy_poll = true; break;
@@ -327,9 +342,19 @@ static struct buffer read_file(const char *name)
 	return b;
 }
 
+/* why the job is over, or NULL while it is not */
+static const char *job_failed(void)
+{
+	return access(path("failed"), F_OK) ? NULL : read_file("failed").data;
+}
+
 static void await(const char *name, const char *what)
 {
 	while (access(path(name), F_OK)) {
+		const char *why = job_failed();
+
+		if (why)
+			die("%s", why);
 		if (too_late())
 			die("gave up after %.0f s: %s has not appeared: %s", opt.give_up, path(name), what);
 		usleep(2000);
@@ -641,6 +666,7 @@ static void post_sends(struct run *r)
 		err = ibv_post_send(r->group->qp, &wr, &bad);
 		if (err)
 			die("step %d: post send %d: %s", r->index, m->posted, strerror(err));
+		r->group->packets += sge.length ? (sge.length + (uint32_t)cfg.mtu - 1) / (uint32_t)cfg.mtu : 1;
 		m->posted++;
 	}
 }
@@ -691,9 +717,12 @@ static void take(struct run *r, const struct ibv_wc *wc)
 	}
 }
 
-/* takes what has completed; waits for something if nothing has */
+/* takes what has completed; waits for something if nothing has, and looks now and then if the job is over */
 static void progress(struct run *r)
 {
+	enum { LOOK_MS = 100 };
+	static double looked;
+	const char *why;
 	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
 	struct ibv_wc wc[16];
 	struct ibv_cq *which;
@@ -703,7 +732,13 @@ static void progress(struct run *r)
 	while ((n = ibv_poll_cq(cq, sizeof(wc) / sizeof(*wc), wc)) == 0) {
 		if (too_late())
 			give_up(r, "gave up: nothing completes");
-		if (opt.busy_poll || poll(&fd, 1, 100) <= 0)
+		if (now_ms() - looked > LOOK_MS) {
+			looked = now_ms();
+			why = job_failed();
+			if (why)
+				give_up(r, why);
+		}
+		if (opt.busy_poll || poll(&fd, 1, LOOK_MS) <= 0)
 			continue;
 		if (!ibv_get_cq_event(channel, &which, &context)) {
 			ibv_ack_cq_events(which, 1);
@@ -720,7 +755,7 @@ static void progress(struct run *r)
 static void add(struct step *s)
 {
 	for (size_t at = 0; at + ELEMENT <= s->out.bytes; at += ELEMENT) {
-		if (opt.dtype == INC_DTYPE_INT32) {
+		if (s->dtype == INC_DTYPE_INT32) {
 			uint32_t a, b;
 
 			memcpy(&a, s->out.data + at, ELEMENT);
@@ -756,7 +791,7 @@ static void do_step(int index, int repetition)
 
 	g->sends_done = g->receives_done = 0;
 	if (cfg.unpinned) {
-		r.imm = (uint32_t)s->kind << 28 | (uint32_t)INC_OP_SUM << 24 | (uint32_t)opt.dtype << 20 | (uint32_t)cfg.flags << 16 |
+		r.imm = (uint32_t)s->kind << 28 | (uint32_t)INC_OP_SUM << 24 | (uint32_t)s->dtype << 20 | (uint32_t)cfg.flags << 16 |
 			(uint32_t)s->root;
 		put64(g->signal.data, barrier ? 0 : s->in.bytes);
 		put64(g->signal.data + 8, g->sequence++);
@@ -799,7 +834,7 @@ static void prepare_steps(void)
 			continue;
 		snprintf(name, sizeof(name), "in.%d", i);
 		s->in = read_file(name);
-		if (s->in.bytes % ELEMENT)
+		if (s->dtype != INC_DTYPE_INT8 && s->in.bytes % ELEMENT)
 			die("%s: got %zu bytes, want whole elements of %d", path(name), s->in.bytes, ELEMENT);
 		s->out = (struct buffer){.data = allocate(s->in.bytes), .bytes = s->in.bytes};
 		register_buffer(&s->in);
@@ -824,6 +859,17 @@ static void write_results(void)
 	}
 }
 
+static void write_done(void)
+{
+	char text[24 * MAX_STEPS];
+	size_t n = 0;
+
+	for (int g = 0; g < group_n; g++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%u %u\n", groups[g].qp->qp_num,
+				      (groups[g].psn + groups[g].packets - 1) & 0xffffff);
+	write_file("done", text, n);
+}
+
 int main(int argc, char **argv)
 {
 	bool good;
@@ -842,7 +888,7 @@ int main(int argc, char **argv)
 		for (int i = 0; i < step_n; i++)
 			do_step(i, n);
 	write_results();
-	write_file("done", "", 0);
+	write_done();
 	/* Until all have their results, the last acknowledgement of this rank may be asked for again. */
 	await("leave", "another rank is not done");
 	good = report_qps();

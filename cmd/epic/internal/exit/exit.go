@@ -11,6 +11,7 @@ import (
 	"github.com/epic-inc/epic/cosim/server"
 	"github.com/epic-inc/epic/driver/coll"
 	"github.com/epic-inc/epic/driver/control/failure"
+	"github.com/epic-inc/epic/driver/control/proxy"
 )
 
 // Status is an exit status.
@@ -56,7 +57,7 @@ func Of(err error) Status {
 		return Interrupted
 	case errors.Is(err, run.ErrDifference), errors.Is(err, server.ErrFault):
 		return Difference
-	case errors.Is(err, server.ErrLost), errors.Is(err, failure.ErrLost), errors.As(err, &group):
+	case errors.Is(err, server.ErrLost), errors.Is(err, failure.ErrLost), errors.Is(err, proxy.ErrOver), errors.As(err, &group):
 		return Lost
 	default:
 		return BadInput
