@@ -22,6 +22,15 @@ func TestSlice(t *testing.T) {
 		engines[c.Engine]++
 	}
 	require.Len(t, engines, 2)
+	lossy := map[int]bool{} // modes of the RTL
+	for _, c := range slice {
+		if c.Engine == RTL && c.Collective == "allreduce" && c.Guests == 2 && c.Hosts == 0 && c.Wire == Lossy {
+			lossy[c.Mode] = true
+		}
+	}
+	require.Equal(t, map[int]bool{2: true, 3: true}, lossy, "two guests, AllReduce with loss")
+	require.Len(t, Axes{Engines: []string{Golden}, Modes: []int{3}, Collectives: []string{"barrier"}, Members: []Members{{2, 0}}, MTUs: []int{1024},
+		IPs: []int{4}, Wires: []string{Quiet}, Unpinned: []bool{false}}.Cases(true), 1, "and nothing of it where it is not asked for")
 	require.Equal(t, slice, Axes{}.Cases(true), "always the same")
 }
 

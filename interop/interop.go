@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -156,6 +157,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		}
 		todo = append(todo, i)
 		guests = max(guests, c.Guests)
+	}
+	if o.Whole { // hours: what is done when it is stopped is to be something of everything
+		slices.SortFunc(todo, func(i, k int) int { return cmp.Compare(cases[i].seed(0), cases[k].seed(0)) })
 	}
 	say(o.Progress, "%d cases, %d of them known from %s; seed %d", len(cases), len(cases)-len(todo), results, o.Seed)
 	if len(todo) > 0 || o.Latency {

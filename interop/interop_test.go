@@ -15,8 +15,8 @@ import (
 )
 
 // Runs that must fail, each with what is wrong, and soon; and one that must not, before and after them in the same
-// guests.
-func TestFailures(t *testing.T) {
+// guests. Then they join a control plane.
+func TestGuests(t *testing.T) {
 	if testing.Short() {
 		t.Skip("boots machines, which takes half a minute: not in -short")
 	}
@@ -27,7 +27,7 @@ func TestFailures(t *testing.T) {
 		}
 		t.Skipf("no guest: %v (scripts/setup interop makes it)", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	lab, err := Boot(ctx, image, 2, guest.TCG, nil)
 	require.NoError(t, err)
@@ -80,4 +80,5 @@ func TestFailures(t *testing.T) {
 		require.ErrorIs(t, err, stopped)
 	})
 	passes()
+	t.Run("joined", func(t *testing.T) { testJoined(ctx, t, lab) })
 }

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/epic-inc/epic/driver/control/proxy"
 	"github.com/epic-inc/epic/golden/fabric"
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/host"
@@ -89,12 +90,14 @@ func (l *Lab) tryKVM(ctx context.Context, image string) error {
 }
 
 func (l *Lab) boot(image string, k int) (*guest.Guest, error) {
-	// The addresses are those that group.Generate gives rank k.
-	mac := roce.MAC{0x52, 0x54, 0, 0, 0, byte(k + 1)}
-	v4 := netip.AddrFrom4([4]byte{10, 9, 0, byte(k + 1)})
-	v6 := netip.AddrFrom16([16]byte{0: 0xfd, 13: 9, 15: byte(k + 1)})
+	mac, v4, v6 := addresses(k)
 	return guest.Boot(guest.Options{Image: image, Name: fmt.Sprint(k), MAC: mac, Accel: l.Accel,
 		IPs: []netip.Prefix{netip.PrefixFrom(v4, networks[4]), netip.PrefixFrom(v6, networks[6])}})
+}
+
+// addresses are those of rank k: what group.Generate gives it, and addressIPv6.
+func addresses(k int) (mac roce.MAC, v4, v6 netip.Addr) {
+	return roce.MAC{0x52, 0x54, 0, 0, 0, byte(k + 1)}, netip.AddrFrom4([4]byte{10, 9, 0, byte(k + 1)}), netip.AddrFrom16([16]byte{0: 0xfd, 13: 9, 15: byte(k + 1)})
 }
 
 // Close ends the guests.
@@ -174,7 +177,7 @@ func (l *Lab) start(ctx context.Context, c Case, seed uint64, x extra) (*world, 
 		w.members = append(w.members, m)
 	}
 	for r, m := range w.members {
-		if err := m.await(ctx, "qpns"); err != nil {
+		if err := m.await(ctx, proxy.QPNs); err != nil {
 			return w, err
 		}
 		if qpns[r], err = m.qpns(w.group); err != nil {
@@ -190,7 +193,7 @@ func (l *Lab) start(ctx context.Context, c Case, seed uint64, x extra) (*world, 
 		}
 	}
 	for _, m := range w.members {
-		if err := m.await(ctx, "ready"); err != nil {
+		if err := m.await(ctx, proxy.Ready); err != nil {
 			return w, err
 		}
 	}
@@ -259,7 +262,7 @@ func (w *world) bind(n *fabric.Network) {
 func (w *world) begin() error {
 	w.pace.zero = time.Now()
 	for _, m := range w.members {
-		if err := m.tell("go", ""); err != nil {
+		if err := m.tell(proxy.Go, ""); err != nil {
 			return err
 		}
 	}
@@ -287,7 +290,7 @@ func (w *world) done(ctx context.Context) (bool, error) {
 	}
 	all := true
 	for _, m := range w.members {
-		if m.has("done") {
+		if m.folder().Has(proxy.Done) {
 			continue
 		}
 		all = false

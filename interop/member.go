@@ -6,16 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"time"
 
+	"github.com/epic-inc/epic/driver/control/proxy"
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/tree"
 	"github.com/epic-inc/epic/interop/guest"
 )
-
-const poll = 5 * time.Millisecond // of the files by which guests and this side meet
 
 // ErrRank means that a rank's program failed, or that a queue pair of it is in error.
 var ErrRank = errors.New("a rank failed")
@@ -112,11 +109,8 @@ func newMember(g *guest.Guest, c Case, rank int, steps []tree.Step, vectors [][]
 
 func (m *member) file(name string) string { return filepath.Join(m.job.Folder(), name) }
 
-// has says whether the client has written a file.
-func (m *member) has(name string) bool {
-	_, err := os.Stat(m.file(name))
-	return err == nil
-}
+// folder is where the client meets this side.
+func (m *member) folder() proxy.Folder { return proxy.Folder(m.job.Folder()) }
 
 // check says how the client failed, if it has ended before it should.
 func (m *member) check(ctx context.Context) error {
@@ -132,25 +126,24 @@ func (m *member) check(ctx context.Context) error {
 
 // await waits for a file of the client.
 func (m *member) await(ctx context.Context, name string) error {
-	for !m.has(name) {
-		if err := m.check(ctx); err != nil {
-			return err
-		}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
 		select {
-		case <-time.After(poll):
+		case <-m.job.Over():
+			cancel(m.check(ctx))
 		case <-ctx.Done():
-			return fmt.Errorf("rank %d has not written %s: %w", m.rank, name, context.Cause(ctx))
 		}
+	}()
+	if err := m.folder().Await(ctx, name); err != nil {
+		return fmt.Errorf("rank %d: %w", m.rank, err)
 	}
 	return nil
 }
 
-// tell writes a file for the client, which sees it whole.
+// tell writes a file for the client.
 func (m *member) tell(name, text string) error {
-	if err := os.WriteFile(m.file(name+".new"), []byte(text), 0o644); err != nil {
-		return fmt.Errorf("rank %d: %w", m.rank, err)
-	}
-	if err := os.Rename(m.file(name+".new"), m.file(name)); err != nil {
+	if err := m.folder().Tell(name, text); err != nil {
 		return fmt.Errorf("rank %d: %w", m.rank, err)
 	}
 	return nil
@@ -158,25 +151,20 @@ func (m *member) tell(name, text string) error {
 
 // qpns reads the numbers of the client's queue pairs into the group's order of subgroups.
 func (m *member) qpns(g *group.Group) ([]uint32, error) {
-	text, err := os.ReadFile(m.file("qpns"))
+	list := make([]uint32, len(g.SubgroupList()))
+	if len(m.group) != len(list) {
+		return nil, fmt.Errorf("rank %d: got %d subgroups of the client, want %d", m.rank, len(m.group), len(list))
+	}
+	qpns, err := m.folder().QPNs(len(list))
 	if err != nil {
 		return nil, fmt.Errorf("rank %d: %w", m.rank, err)
 	}
-	words := strings.Fields(string(text))
-	list := make([]uint32, len(g.SubgroupList()))
-	if len(words) != len(list) || len(m.group) != len(list) {
-		return nil, fmt.Errorf("rank %d: got %d queue pairs for %d subgroups, want %d", m.rank, len(words), len(m.group), len(list))
-	}
-	for i, w := range words {
-		qpn, err := strconv.ParseUint(w, 10, 24)
-		if err != nil {
-			return nil, fmt.Errorf("rank %d: queue pair %d: %w", m.rank, i, err)
-		}
+	for i, qpn := range qpns {
 		sub, err := g.SubgroupOf(m.group[i])
 		if err != nil {
 			return nil, err
 		}
-		list[sub] = uint32(qpn)
+		list[sub] = qpn
 	}
 	return list, nil
 }
@@ -187,13 +175,8 @@ func (m *member) join(g *group.Group) error {
 	if err != nil {
 		return err
 	}
-	var b strings.Builder
-	one := 0
-	if unpinned {
-		one = 1
-	}
-	fmt.Fprintf(&b, "mtu %d\nmessage_packets %d\nwindow_packets %d\ntimeout %d\nmin_rnr_timer %d\nunpinned %d\nflags %d\n", g.MTU,
-		g.Host.MessagePackets, g.Host.WindowPackets, g.Host.TimeoutCode, g.Host.MinRNRTimer, one, flags)
+	told := proxy.Group{MTU: g.MTU, MessagePackets: g.Host.MessagePackets, WindowPackets: g.Host.WindowPackets, Timeout: g.Host.TimeoutCode,
+		MinRNRTimer: g.Host.MinRNRTimer, Unpinned: unpinned, Flags: flags}
 	for _, step := range m.group {
 		sub, err := g.SubgroupOf(step)
 		if err != nil {
@@ -203,9 +186,12 @@ func (m *member) join(g *group.Group) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&b, "qp %v %d %d\n", cfg.PeerIP, cfg.PeerQPN, cfg.SendPSN)
+		told.QPs = append(told.QPs, proxy.QP{PeerIP: cfg.PeerIP, PeerQPN: cfg.PeerQPN, PSN: cfg.SendPSN})
 	}
-	return m.tell("group", b.String())
+	if err := m.folder().TellGroup(told); err != nil {
+		return fmt.Errorf("rank %d: %w", m.rank, err)
+	}
+	return nil
 }
 
 // results are what the rank has of each step of the case; own are its vectors.
@@ -231,7 +217,7 @@ func (m *member) results(steps []tree.Step, own [][]byte) ([][]byte, error) {
 
 // leave lets the client end, and looks at how it did.
 func (m *member) leave(ctx context.Context) (string, error) {
-	if err := m.tell("leave", ""); err != nil {
+	if err := m.tell(proxy.Leave, ""); err != nil {
 		return "", err
 	}
 	r, err := m.job.Wait(ctx)

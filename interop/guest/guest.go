@@ -289,16 +289,24 @@ type Job struct {
 	g      *Guest
 	id     string
 	ended  chan struct{}
-	status int // once it has ended
+	over   chan struct{} // ended, or its guest gone
+	status int           // once it has ended
 }
 
 // Start runs a shell script in the guest, in a folder of its own: Job.Folder here, Job.Inside there.
 func (g *Guest) Start(script func(j *Job) (string, error)) (*Job, error) {
 	g.mu.Lock()
 	g.next++
-	j := &Job{g: g, id: strconv.Itoa(g.next), ended: make(chan struct{})}
+	j := &Job{g: g, id: strconv.Itoa(g.next), ended: make(chan struct{}), over: make(chan struct{})}
 	g.jobs[j.id] = j
 	g.mu.Unlock()
+	go func() {
+		select {
+		case <-j.ended:
+		case <-g.exited:
+		}
+		close(j.over)
+	}()
 	err := os.Mkdir(j.Folder(), 0o777)
 	var text string
 	if err == nil {
@@ -333,14 +341,15 @@ func (j *Job) Kill() error { return j.g.write("kill " + j.id) }
 // Ended says that the job has, or that its guest is gone; Wait does not wait then.
 func (j *Job) Ended() bool {
 	select {
-	case <-j.ended:
-		return true
-	case <-j.g.exited:
+	case <-j.Over():
 		return true
 	default:
 		return false
 	}
 }
+
+// Over is closed once Ended.
+func (j *Job) Over() <-chan struct{} { return j.over }
 
 // Wait waits until the job has ended, or kills it when ctx ends.
 func (j *Job) Wait(ctx context.Context) (Result, error) {
