@@ -131,6 +131,9 @@ func call[R any](ctx context.Context, c *Client, f func(context.Context) (R, err
 		if fail, ok := failure.FromStatus(err); ok {
 			return r, fail
 		}
+		if at, ok := ctx.Deadline(); ok && ended(status.Code(err)) && time.Until(at) < time.Second {
+			<-ctx.Done() // the other side knows the deadline too, and its clock was first
+		}
 		if ctx.Err() != nil {
 			return r, ctx.Err()
 		}
@@ -154,6 +157,8 @@ func call[R any](ctx context.Context, c *Client, f func(context.Context) (R, err
 		wait = min(2*wait, retryMost)
 	}
 }
+
+func ended(c codes.Code) bool { return c == codes.Canceled || c == codes.DeadlineExceeded }
 
 // Join takes the rank's place in its job.
 func (c *Client) Join(ctx context.Context, m coll.Member) (*coll.Peers, error) {
