@@ -66,7 +66,7 @@ func TestCollectives(t *testing.T) {
 		t.Run(fmt.Sprintf("mode %d", mode), func(t *testing.T) {
 			var link func(int) device.Link
 			p := newPlane(t, func(o *control.Options) {
-				o.Lease, o.Wait = 20*time.Second, 20*time.Second
+				o.Lease, o.Wait, o.SwitchTimeout = 20*time.Second, 20*time.Second, 20*time.Second // the machine may be busy
 				link = wires(t, o)
 			})
 			p.switches = nil

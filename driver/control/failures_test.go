@@ -107,7 +107,7 @@ func newSite(t *testing.T, mode int) *site {
 	s := &site{mode: mode, at: []int{0, 1, 4}}
 	var link func(int) device.Link
 	s.plane = newPlane(t, func(o *control.Options) {
-		o.Lease, o.Wait = 20*time.Second, bounded
+		o.Lease, o.Wait, o.SwitchTimeout = 20*time.Second, bounded, bounded
 		link = wires(t, o)
 	})
 	s.switches = nil
