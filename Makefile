@@ -73,7 +73,7 @@ mutants: ## break the RTL in each way of rtl/mutants and see the regression catc
 	scripts/mutants $(ARGS)
 
 .PHONY: interop
-interop: ## guests with Linux's RoCE stack as ranks, through the golden and the Verilog engine: a slice, 24 runs; resumes
+interop: ## guests with Linux's RoCE stack as ranks, through the golden and the Verilog engine: a pairwise slice; resumes
 	@scripts/setup sim interop
 	@$(MAKE) --no-print-directory build/epic
 	scripts/build-sim 512
