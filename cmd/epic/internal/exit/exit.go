@@ -12,6 +12,7 @@ import (
 	"github.com/epic-inc/epic/driver/coll"
 	"github.com/epic-inc/epic/driver/control/failure"
 	"github.com/epic-inc/epic/driver/control/proxy"
+	"github.com/epic-inc/epic/interop/guest"
 )
 
 // Status is an exit status.
@@ -57,7 +58,7 @@ func Of(err error) Status {
 		return Interrupted
 	case errors.Is(err, run.ErrDifference), errors.Is(err, server.ErrFault):
 		return Difference
-	case errors.Is(err, server.ErrLost), errors.Is(err, failure.ErrLost), errors.Is(err, proxy.ErrOver), errors.As(err, &group):
+	case errors.Is(err, server.ErrLost), errors.Is(err, failure.ErrLost), errors.Is(err, proxy.ErrOver), errors.Is(err, guest.ErrLost), errors.As(err, &group):
 		return Lost
 	default:
 		return BadInput

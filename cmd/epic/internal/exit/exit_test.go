@@ -11,7 +11,11 @@ import (
 
 	"github.com/epic-inc/epic/cosim/run"
 	"github.com/epic-inc/epic/cosim/server"
+	"github.com/epic-inc/epic/driver/coll"
+	"github.com/epic-inc/epic/driver/control/failure"
+	"github.com/epic-inc/epic/driver/control/proxy"
 	"github.com/epic-inc/epic/golden/group"
+	"github.com/epic-inc/epic/interop/guest"
 )
 
 func TestOf(t *testing.T) {
@@ -28,6 +32,10 @@ func TestOf(t *testing.T) {
 		{wrap(fs.ErrNotExist), 2},
 		{errors.New("anything"), 2},
 		{wrap(server.ErrLost), 3},
+		{wrap(failure.ErrLost), 3},
+		{wrap(proxy.ErrOver), 3},
+		{wrap(guest.ErrLost), 3},
+		{wrap(&coll.Failure{}), 3},
 		{wrap(context.Canceled), 130},
 		{errors.Join(server.ErrLost, context.Canceled), 130}, // the simulator went because it was told to
 	} {
