@@ -157,7 +157,7 @@ const (
 	askAfter  = time.Second            // without progress, before others are asked
 	askEvery  = 250 * time.Millisecond // then
 	deadAfter = 8 * time.Second        // a rank that answered once and has not since is gone
-	muteAfter = 2 * time.Second        // so is, when patience has ended, one that has not answered for so long
+	muteAfter = 3 * time.Second        // so is, when patience has ended, one that has not answered for so long
 )
 
 // look asks and judges, when the oldest collective has not got on for a while.
@@ -194,7 +194,8 @@ func (c *Comm) judge(n uint64, idle time.Duration) {
 		case p.life == 0:
 			never = append(never, r)
 		case p.answer && p.about == n && p.done:
-		case idle > askAfter+deadAfter && time.Since(p.heard) > deadAfter, idle >= c.patience && time.Since(p.heard) > muteAfter:
+		case idle > askAfter+deadAfter && time.Since(p.heard) > deadAfter,
+			idle >= max(c.patience, askAfter+muteAfter) && time.Since(p.heard) > muteAfter:
 			gone = append(gone, r)
 		case p.at <= n:
 			late = append(late, r)
