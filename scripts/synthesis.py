@@ -124,6 +124,62 @@ def engine_build(width, overrides=None, changed=None):
     return Build("inc_synth_top", paths, parameters(found[ENGINE], width, overrides))
 
 
+# A wrapper like fpga/synth/inc_synth_top.sv, for any module: the same shift chain and tree of XORs.
+MODULE_WRAPPER = """`default_nettype none
+module inc_synth_module #({parameters}) (
+  input wire clk, input wire rst, input wire si, output wire so
+);
+  localparam int INNER = ({outs} + 1) / 3 + 1; // never 0
+  localparam int NODES = 4 * INNER + 1;
+  logic rst_q;
+  logic [{ins}:0] in_q;
+  logic [NODES-1:0] node_q;
+  wire [{outs}-1:0] out;
+  always_ff @(posedge clk) begin
+    rst_q <= rst;
+    in_q <= {{in_q[{ins}-1:0], si}};
+    for (int i = 0; i < INNER; i++) node_q[i] <= ^node_q[4*i+1 +: 4];
+    node_q[NODES-1:INNER] <= (NODES - INNER)'(out);
+  end
+  assign so = node_q[0];
+  {module} #({handed_on}) u_engine ({ports});
+endmodule
+`default_nettype wire
+"""
+
+
+def module_build(name, width, overrides=None):
+    """One module by itself at `width` bits, between registers, with the parameters of HELD_BUILD."""
+    sources, found = rtl()
+    if name not in found:
+        raise SynthesisError(f"no module {name} in {where(rtlfiles.TOP_LIST)}")
+    chosen = parameters(found[name], width, overrides)
+    if "DATA_W" not in found[name].parameters:
+        del chosen["DATA_W"]
+    paths = [s.path for s in rtlfiles.files_for(sources, found, name)]
+    BUILD.mkdir(parents=True, exist_ok=True)
+    read = Build(name, paths, chosen)
+    listed = BUILD / f"{read.name}-ports.json"
+    run_tool([str(VENV / "bin" / "python"), "-c", WORKER, *read.commands(BUILD)[:2],
+              f"write_json {listed}"], BUILD / f"{read.name}-ports.log", f"yosys, ports of {name}")
+    at = {"input": 0, "output": 0}
+    joined = []
+    for port, known in json.loads(listed.read_text())["modules"][name]["ports"].items():
+        if port in ("clk", "rst"):
+            joined.append(f".{port}({'clk' if port == 'clk' else 'rst_q'})")
+            continue
+        side, bits = known["direction"], len(known["bits"])
+        joined.append(f".{port}({'in_q' if side == 'input' else 'out'}[{at[side]} +: {bits}])")
+        at[side] += bits
+    text = MODULE_WRAPPER.format(
+        module=name, ins=at["input"], outs=at["output"], ports=", ".join(joined),
+        parameters=", ".join(f"parameter int {k} = 0" for k in chosen) or "parameter int NONE = 0",
+        handed_on=", ".join(f".{k}({k})" for k in chosen))
+    wrapper = BUILD / f"{read.name}-wrapper.sv"
+    wrapper.write_text(text)
+    return Build("inc_synth_module", paths + [wrapper], chosen)
+
+
 def rtl():
     """All sources of rtl/rtl.f, and the modules in them by name."""
     sources = rtlfiles.read_list(rtlfiles.TOP_LIST)
