@@ -612,7 +612,7 @@ func TestFullRate(t *testing.T) {
 
 // icrcClocks is how much later than without it a beat leaves that holds bytes of the ICRC.
 func icrcClocks(width int) int {
-	return 3 + bits.Len(uint(width/32))/2 // 3 + ceil(log2(units of a beat) / 2)
+	return 4 + bits.Len(uint(width/32))/2 // 4 + ceil(log2(units of a beat) / 2)
 }
 
 // TestParseLatency holds the clocks that the header comment states.
@@ -627,7 +627,7 @@ func TestParseLatency(t *testing.T) {
 				require.NoError(t, err)
 				first, last := out.Taken[0].First, out.Taken[0].Last
 				assert.EqualValues(t, 2, out.Headers[0].Clock-first-uint64(53/beat), "end of headers to m_hdr")
-				assert.EqualValues(t, 5, out.Ends[0].Clock-last, "last beat to m_eof")
+				assert.EqualValues(t, 7, out.Ends[0].Clock-last, "last beat to m_eof")
 				for i, b := range out.Payload {
 					from := uint64(54/beat + i) // beat in which it starts
 					if second := first + from + 1; second <= last {

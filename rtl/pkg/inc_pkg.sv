@@ -81,7 +81,9 @@ package inc_pkg;
     logic [17:0] sum_b;      // its other words
     logic [3:0]  extra;      // headers are 54 + 4*extra bytes: 13 + extra units and lanes 0, 1
     logic [14:0] icrc_at;    // unit of the frame that the ICRC is
-    logic [14:0] pay_units;  // of payload and pad
+    logic [14:0] end_at;     // the one behind it, in whose first half it ends
+    logic        pay_some;   // there is a payload
+    logic [13:0] pay_last;   // its last unit, counted from its first
   } txshape_t;
 
   // What a slot remembers of its contributions beside the payload. Which headers a frame of it has

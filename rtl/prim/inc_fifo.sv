@@ -32,7 +32,7 @@ module inc_fifo #(
   localparam int CW = $clog2(DEPTH+1);
 
   logic [AW-1:0] wr_q, rd_q;
-  logic [CW-1:0] count_q, count_d;
+  logic [CW-1:0] count_q, count_d, more, less;
   logic          ready_q;
 
   wire push = s_valid && ready_q;
@@ -41,10 +41,16 @@ module inc_fifo #(
   assign s_ready = ready_q;
   assign count   = count_q;
 
+  // One more and one less stand by (as gates: synthesis would make one late adder of two), and
+  // push and pop, which come late, choose.
   always_comb begin
+    for (int i = 0; i < CW; i++) begin
+      more[i] = count_q[i] ^ (&(count_q | ({CW{1'b1}} << i)));
+      less[i] = count_q[i] ^ !(|(count_q & ~({CW{1'b1}} << i)));
+    end
     count_d = count_q;
-    if (push && !pop) count_d = count_q + CW'(1);
-    if (pop && !push) count_d = count_q - CW'(1);
+    if (push && !pop) count_d = more;
+    if (pop && !push) count_d = less;
   end
 
   always_ff @(posedge clk) begin
@@ -78,7 +84,8 @@ module inc_fifo #(
     end else begin : gen_reg
       logic [DATA_W-1:0] mem [DEPTH];
       logic [DATA_W-1:0] out_q;
-      logic              valid_q;
+      logic              valid_q, valid_d;
+      logic              valid_copy_q;       // the same (keep: two), for the many bits of out_q
       logic              stored_q, stored_d; // words are in the memory, behind the one in out_q
       wire free   = !valid_q || m_ready;
       wire fetch  = stored_q && free;
@@ -93,18 +100,22 @@ module inc_fifo #(
         if (push) mem[wr_q] <= s_data;
       end
       always_ff @(posedge clk) begin
-        if (free) out_q <= stored_q ? mem[rd_q] : s_data; // not s_valid: it may come late
+        if (!valid_copy_q || m_ready) out_q <= stored_q ? mem[rd_q] : s_data; // not s_valid: it may come late
       end
       always_ff @(posedge clk) begin
         stored_q <= stored_d;
         if (fetch || direct) rd_q <= rd_q + AW'(1); // a direct word has passed its place
-        if (fetch || direct) valid_q <= 1'b1;
-        else if (m_ready) valid_q <= 1'b0;
         if (rst) begin
           stored_q <= 1'b0;
           rd_q     <= '0;
-          valid_q  <= 1'b0;
         end
+      end
+      assign valid_d = !rst && (fetch || direct || (valid_q && !m_ready));
+      (* keep *) always_ff @(posedge clk) begin
+        valid_q <= valid_d;
+      end
+      (* keep *) always_ff @(posedge clk) begin
+        valid_copy_q <= valid_d;
       end
       assign m_valid = valid_q;
       assign m_data  = out_q;

@@ -24,18 +24,41 @@ module inc_pass #(
   output wire [DATA_W-1:0] m_data
 );
 
-  logic              held_q;
+  // A copy of held_q for each 64 bits (keep: synthesis would leave only one of equal registers), and
+  // one for the control.
+  localparam int COPIES = (DATA_W + 63) / 64;
+
+  logic              held_q, held_d;
+  logic [COPIES-1:0] held_copy_q;
   logic [DATA_W-1:0] data_q;
+  logic [DATA_W-1:0] out;
 
   assign s_ready = !held_q;
   assign m_valid = held_q || s_valid;
-  assign m_data  = held_q ? data_q : s_data;
+  assign m_data  = out;
+  assign held_d  = !rst && m_valid && !m_ready;
+
+  always_comb begin
+    for (int i = 0; i < DATA_W; i++) out[i] = held_copy_q[i/64] ? data_q[i] : s_data[i];
+  end
 
   always_ff @(posedge clk) begin
-    if (!held_q) data_q <= s_data;
-    held_q <= m_valid && !m_ready;
-    if (rst) held_q <= 1'b0;
+    for (int i = 0; i < DATA_W; i++) begin
+      if (!held_copy_q[i/64]) data_q[i] <= s_data[i];
+    end
   end
+
+  (* keep *) always_ff @(posedge clk) begin
+    held_q <= held_d;
+  end
+
+  generate
+    for (genvar c = 0; c < COPIES; c++) begin : gen_copies
+      (* keep *) always_ff @(posedge clk) begin
+        held_copy_q[c] <= held_d;
+      end
+    end
+  endgenerate
 
 `ifdef INC_ASSERT
   logic              f_past_q;

@@ -53,6 +53,11 @@ module inc_skid #(
   always_ff @(posedge clk) begin
     data_q  <= data_d;
     spare_q <= spare_d;
+  end
+
+  // keep: a wide word may be cut into slices that go in step, each with control of its own, which
+  // synthesis would else make one again.
+  (* keep *) always_ff @(posedge clk) begin
     ready_q <= ready_d;
     valid_q <= valid_d;
     if (rst) begin

@@ -6,7 +6,7 @@
 // Decision:      head_valid: the oldest undecided frame is complete. head_fits: the output FIFO
 //                has room for all of it. dec_valid (only with head_valid) decides: dec_bypass 1
 //                (only with head_fits) sends it, 0 forgets it. One decision per clock.
-// Latency:       head_valid 2 clocks after the last beat; 5 clocks from the decision to the first
+// Latency:       head_valid 3 clocks after the last beat; 9 clocks from the decision to the first
 //                beat out.
 // Throughput:    1 beat per clock in and out; a forgotten frame costs 1 clock.
 // Back-pressure: tap_ready is a register, 0 while the ring of undecided frames (or its list) is
@@ -76,10 +76,11 @@ module inc_bypass #(
   logic               tap_ready_q, tap_ready_d;
   logic [RING_AW-1:0] ring_wr_q, ring_wr_d;
   logic [COUNT_W-1:0] kept_q, kept_d;     // beats of this frame in the ring
+  logic               full_q, full_d;     // as many as are kept of a frame
   logic               over_q, over_d;
   logic [COUNT_W-1:0] used_q, used_d;     // beats in the ring
-  logic [COUNT_W-1:0] freed;
-  wire                store = s_tap_tvalid && kept_q != COUNT_W'(MAX_BEATS);
+  logic [COUNT_W-1:0] freed_q, freed_d;   // beats read or forgotten
+  wire                store = s_tap_tvalid && !full_q;
   logic               end_q;              // a frame is complete: {end_over_q, end_len_q}
   logic               end_over_q;
   logic [COUNT_W-1:0] end_len_q;
@@ -104,7 +105,9 @@ module inc_bypass #(
     ring_wr_d = ring_wr_q;
     kept_d    = kept_q;
     over_d    = over_q;
+    full_d    = full_q;
     if (store) begin
+      full_d    = kept_q == COUNT_W'(MAX_BEATS - 1);
       ring_wr_d = ring_wr_q + RING_AW'(1);
       kept_d    = kept_q + COUNT_W'(1);
     end
@@ -112,8 +115,9 @@ module inc_bypass #(
     if (s_tap_tvalid && s_tap_tlast) begin
       kept_d = '0;
       over_d = 1'b0;
+      full_d = 1'b0;
     end
-    used_d = used_q + COUNT_W'(store) - freed;
+    used_d = used_q + COUNT_W'(store) - freed_q;
     // Two more beats may come before a change here is seen.
     tap_ready_d = used_q <= COUNT_W'(RING_BEATS - 4) && list_count <= LIST_CW'(LIST - 4);
   end
@@ -122,6 +126,8 @@ module inc_bypass #(
     ring_wr_q   <= ring_wr_d;
     kept_q      <= kept_d;
     over_q      <= over_d;
+    full_q      <= full_d;
+    freed_q     <= freed_d;
     used_q      <= used_d;
     tap_ready_q <= tap_ready_d;
     end_q       <= s_tap_tvalid && s_tap_tlast;
@@ -131,6 +137,8 @@ module inc_bypass #(
       ring_wr_q   <= '0;
       kept_q      <= '0;
       over_q      <= 1'b0;
+      full_q      <= 1'b0;
+      freed_q     <= '0;
       used_q      <= '0;
       tap_ready_q <= 1'b0;
       end_q       <= 1'b0;
@@ -140,9 +148,16 @@ module inc_bypass #(
   // ---------------------------------------------------------------------------------------------
   // Undecided frames, and the decided ones that the mover has not seen to.
 
+  // The oldest is in registers, with what it takes to know at once whether the next one fits: room_q
+  // compared with its length, alone and behind the one that is decided now.
+
   wire               list_valid;
-  wire               head_over;
-  wire [COUNT_W-1:0] head_len;
+  wire               list_over;
+  wire [COUNT_W-1:0] list_len;
+  logic              head_valid_q;
+  logic              head_over_q;
+  logic [COUNT_W-1:0] head_len_q;
+  logic              head_fits_q, head_fits_d;
   wire               job_room;
   wire               job_valid;
   wire               job_ready;
@@ -150,25 +165,42 @@ module inc_bypass #(
   wire [COUNT_W-1:0] job_len;
   wire [3:0]         unused_job_count;
   logic [COUNT_W-1:0] room_q, room_d;      // beats of the output memory not promised yet
+  logic              taken_q;              // a beat has left
   wire               decide = dec_valid && head_valid;
-  wire               send   = decide && dec_bypass && head_fits;
+  wire               send   = decide && dec_bypass && head_fits_q;
   wire               out_taken;
+  // Room behind both; negative if they do not fit.
+  wire [COUNT_W+1:0] room_both = {2'b00, room_q} - {2'b00, list_len} - {2'b00, head_len_q};
 
-  assign head_valid = list_valid && job_room;
-  assign head_fits  = !head_over && head_len <= room_q;
+  assign head_valid = head_valid_q && job_room;
+  assign head_fits  = head_fits_q;
 
   always_comb begin
-    room_d = room_q + COUNT_W'(out_taken) - (send ? head_len : '0);
+    room_d = room_q + COUNT_W'(taken_q) - (send ? head_len_q : '0);
+    head_fits_d = !list_over && (send ? !room_both[COUNT_W+1] : list_len <= room_q);
+    if (head_valid_q && !decide) head_fits_d = !head_over_q && head_len_q <= room_q;
   end
 
   always_ff @(posedge clk) begin
-    room_q <= room_d;
-    if (rst) room_q <= COUNT_W'(OUT_BEATS);
+    room_q      <= room_d;
+    taken_q     <= out_taken;
+    head_fits_q <= head_fits_d;
+    if (decide || !head_valid_q) begin
+      head_valid_q <= list_valid;
+      head_over_q  <= list_over;
+      head_len_q   <= list_len;
+    end
+    if (rst) begin
+      room_q       <= COUNT_W'(OUT_BEATS);
+      taken_q      <= 1'b0;
+      head_valid_q <= 1'b0;
+    end
   end
 
   inc_fifo #(
-    .DATA_W(1 + COUNT_W),
-    .DEPTH (LIST)
+    .DATA_W (1 + COUNT_W),
+    .DEPTH  (LIST),
+    .OUT_REG(1)
   ) u_list_fifo (
     .clk    (clk),
     .rst    (rst),
@@ -176,20 +208,21 @@ module inc_bypass #(
     .s_ready(list_room),
     .s_data ({end_over_q, end_len_q}),
     .m_valid(list_valid),
-    .m_ready(decide),
-    .m_data ({head_over, head_len}),
+    .m_ready(decide || !head_valid_q),
+    .m_data ({list_over, list_len}),
     .count  (list_count)
   );
 
   inc_fifo #(
-    .DATA_W(1 + COUNT_W),
-    .DEPTH (8)
+    .DATA_W (1 + COUNT_W),
+    .DEPTH  (8),
+    .OUT_REG(1)
   ) u_job_fifo (
     .clk    (clk),
     .rst    (rst),
     .s_valid(decide),
     .s_ready(job_room),
-    .s_data ({send, head_len}),
+    .s_data ({send, head_len_q}),
     .m_valid(job_valid),
     .m_ready(job_ready),
     .m_data ({job_send, job_len}),
@@ -200,37 +233,44 @@ module inc_bypass #(
   // Mover: skips a frame in one clock, or copies it beat by beat into the space promised to it.
 
   logic [RING_AW-1:0] ring_rd_q, ring_rd_d;
-  logic [COUNT_W-1:0] moved_q, moved_d;    // beats of the frame already read
-  wire                copy = job_valid && job_send;
-  wire                last_move = moved_q + COUNT_W'(1) == job_len;
-  logic               arrive_q;            // a beat read from the ring is at its output
+  logic               copy_q, copy_d;      // a frame is being copied
+  logic               final_q, final_d;    // this is its last beat
+  logic [COUNT_W-1:0] left_q, left_d;      // beats left of it
+  wire                skip = job_valid && job_ready && !job_send;
+  logic               fetch1_q;            // a beat is at the output of the ring
+  logic               arrive_q;            // and in a register
   logic [OUT_AW-1:0]  out_wr_q;
   wire [BEAT_W-1:0]   ring_out;
+  logic [BEAT_W-1:0]  ring_q;
 
-  assign job_ready = !copy || last_move;
+  assign job_ready = !copy_q || final_q;
 
   always_comb begin
-    ring_rd_d = ring_rd_q;
-    moved_d   = moved_q;
-    freed     = '0;
-    if (copy) begin
-      ring_rd_d = ring_rd_q + RING_AW'(1);
-      moved_d   = last_move ? '0 : moved_q + COUNT_W'(1);
-      freed     = COUNT_W'(1);
-    end else if (job_valid) begin
-      ring_rd_d = ring_rd_q + RING_AW'(job_len);
-      freed     = job_len;
+    ring_rd_d = ring_rd_q + (skip ? RING_AW'(job_len) : '0) + RING_AW'(copy_q);
+    freed_d   = (skip ? job_len : '0) + COUNT_W'(copy_q);
+    copy_d    = copy_q && !final_q;
+    left_d    = left_q - COUNT_W'(1);
+    final_d   = left_q == COUNT_W'(2);
+    if (job_ready) begin
+      copy_d  = job_valid && job_send;
+      left_d  = job_len;
+      final_d = job_len == COUNT_W'(1);
     end
   end
 
   always_ff @(posedge clk) begin
     ring_rd_q <= ring_rd_d;
-    moved_q   <= moved_d;
-    arrive_q  <= copy;
+    copy_q    <= copy_d;
+    final_q   <= final_d;
+    left_q    <= left_d;
+    fetch1_q  <= copy_q;
+    arrive_q  <= fetch1_q;
+    ring_q    <= ring_out;
     if (arrive_q) out_wr_q <= out_wr_q + OUT_AW'(1);
     if (rst) begin
       ring_rd_q <= '0;
-      moved_q   <= '0;
+      copy_q    <= 1'b0;
+      fetch1_q  <= 1'b0;
       arrive_q  <= 1'b0;
       out_wr_q  <= '0;
     end
@@ -239,29 +279,34 @@ module inc_bypass #(
   inc_ram_1r1w #(
     .DATA_W   (BEAT_W),
     .DEPTH    (RING_BEATS),
+    .FORWARD  (2),
     .RAM_STYLE("block")
   ) u_ring (
     .clk    (clk),
     .wr_en  (store),
     .wr_addr(ring_wr_q),
     .wr_data(tap),
-    .rd_en  (copy),
+    .rd_en  (copy_q),
     .rd_addr(ring_rd_q),
     .rd_data(ring_out)
   );
 
   // ---------------------------------------------------------------------------------------------
-  // Output memory; a FIFO of 4 behind it hides its read clock.
+  // Output memory; a FIFO of 4 behind it hides its read clock and a register.
 
   logic [COUNT_W-1:0] stored_q, stored_d;  // beats in the memory, not read
   logic [OUT_AW-1:0]  out_rd_q;
-  logic               fetched_q;           // a beat read is at the memory's output
+  logic               read_q;              // a beat read is at the memory's output
+  logic               fetched_q;           // and in a register
   wire [BEAT_W-1:0]   out_beat;
+  logic [BEAT_W-1:0]  out_beat_q;
   wire [BEAT_W-1:0]   port_beat;
   beat_t              port;
   wire                port_room;
   wire [2:0]          port_count;
-  wire                fetch = stored_q != '0 && {1'b0, port_count} + {3'd0, fetched_q} < 4'd4;
+  logic               some_q;              // stored_q is not 0
+  wire  [3:0]         coming = {1'b0, port_count} + {3'd0, read_q} + {3'd0, fetched_q};
+  wire                fetch = some_q && coming < 4'd4;
 
   assign out_taken = m_axis_bypass_tvalid && m_axis_bypass_tready;
 
@@ -270,11 +315,16 @@ module inc_bypass #(
   end
 
   always_ff @(posedge clk) begin
-    stored_q  <= stored_d;
-    fetched_q <= fetch;
+    stored_q   <= stored_d;
+    some_q     <= stored_d != '0;
+    read_q     <= fetch;
+    fetched_q  <= read_q;
+    out_beat_q <= out_beat;
     if (fetch) out_rd_q <= out_rd_q + OUT_AW'(1);
     if (rst) begin
       stored_q  <= '0;
+      some_q    <= 1'b0;
+      read_q    <= 1'b0;
       fetched_q <= 1'b0;
       out_rd_q  <= '0;
     end
@@ -283,12 +333,13 @@ module inc_bypass #(
   inc_ram_1r1w #(
     .DATA_W   (BEAT_W),
     .DEPTH    (OUT_BEATS),
+    .FORWARD  (2),
     .RAM_STYLE("block")
   ) u_out (
     .clk    (clk),
     .wr_en  (arrive_q),
     .wr_addr(out_wr_q),
-    .wr_data(ring_out),
+    .wr_data(ring_q),
     .rd_en  (fetch),
     .rd_addr(out_rd_q),
     .rd_data(out_beat)
@@ -302,7 +353,7 @@ module inc_bypass #(
     .rst    (rst),
     .s_valid(fetched_q),
     .s_ready(port_room),
-    .s_data (out_beat),
+    .s_data (out_beat_q),
     .m_valid(m_axis_bypass_tvalid),
     .m_ready(m_axis_bypass_tready),
     .m_data (port_beat),

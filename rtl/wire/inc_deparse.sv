@@ -14,7 +14,7 @@
 // Latency:       1 clock from the first payload beat, if its header was offered at least a clock
 //                before and no frame is before it, to the first beat out (without payload, and up
 //                to the beat in which it starts: 2 clocks from the header). A beat that holds
-//                bytes of the ICRC comes 3 + ceil($clog2(DATA_W/32) / 2) clocks later than it
+//                bytes of the ICRC comes 4 + ceil($clog2(DATA_W/32) / 2) clocks later than it
 //                would, at least 2 after its s_end.
 // Throughput:    1 beat per clock; frames without bubbles when fed, those of one beat too.
 // Back-pressure: s_hdr_ready, s_pay_ready and s_end_ready are registers. m_axis_tx_* are
@@ -69,8 +69,13 @@ module inc_deparse #(
   localparam int HDR_W   = $bits(s_hdr);
   localparam int SHAPE_W = $bits(s_shape);
   localparam int OUT_DEPTH = 16;
-  // Up to 128 bits the IPv4 checksum is not in the first beat: it may come a clock later.
-  localparam bit SUM_LATE = DATA_W <= 128;
+  // Where the IPv4 checksum is, without a VLAN tag.
+  localparam int SUM_BEAT = 24 / BYTES;
+  localparam int SUM_LANE = 24 % BYTES;
+
+  // Registers with many loads come in copies for 64 bits each (keep: synthesis would leave only one
+  // of equal registers).
+  localparam int COPIES   = (IMAGE_W + 63) / 64;
 
   inc_pkg::txhdr_t   h;
   inc_pkg::txshape_t w;
@@ -78,6 +83,8 @@ module inc_deparse #(
   wire               load;
   wire [HDR_W-1:0]   hdr_out;
   wire [SHAPE_W-1:0] shape_out;
+  wire [COPIES-1:0]  is_tagged, is_v6;  // h.vlan_valid and h.is_v6, in copies
+  wire [COPIES-1:0]  unused_copy_ready, unused_copy_valid;
 
   assign h = hdr_out;
   assign w = shape_out;
@@ -95,9 +102,27 @@ module inc_deparse #(
     .m_data ({hdr_out, shape_out})
   );
 
+  generate
+    for (genvar c = 0; c < COPIES; c++) begin : gen_kind_copies
+      inc_pass #(
+        .DATA_W(2)
+      ) u_pass (
+        .clk    (clk),
+        .rst    (rst),
+        .s_valid(s_hdr_valid),
+        .s_ready(unused_copy_ready[c]),
+        .s_data ({s_hdr.vlan_valid, s_hdr.is_v6}),
+        .m_valid(unused_copy_valid[c]),
+        .m_ready(load),
+        .m_data ({is_tagged[c], is_v6[c]})
+      );
+    end
+  endgenerate
+
   // ---------------------------------------------------------------------------------------------
-  // Header, clock 0 to 1: as bytes of the frame, byte i in [i*8 +: 8]: concatenations are written
-  // last byte first, and numbers turned so that their most significant byte is first on the wire.
+  // Header, clock 0: as bytes of the frame, without the IPv4 checksum, byte i in [i*8 +: 8]:
+  // concatenations are written last byte first, and numbers turned so that their most significant
+  // byte is first on the wire.
 
   function automatic logic [15:0] wire2(input logic [15:0] v);
     wire2 = {v[7:0], v[15:8]};
@@ -119,25 +144,25 @@ module inc_deparse #(
     wire16 = {wire4(v[31:0]), wire4(v[63:32]), wire4(v[95:64]), wire4(v[127:96])};
   endfunction
 
-  // The checksum of the IPv4 header from its two sums. A carry out of the first folding leaves less
-  // than 8 behind: the second folding is four bits long.
-  function automatic logic [15:0] checksum(input logic [17:0] a, input logic [17:0] b);
+  // The sum of the IPv4 header, its carries folded in once; the checksum of that is folded and
+  // inverted: a carry out of the first folding leaves less than 8 behind, so the second folding is
+  // four bits long.
+  function automatic logic [16:0] fold(input logic [17:0] a, input logic [17:0] b);
     logic [18:0] total;
-    logic [16:0] folded;
-    total    = {1'b0, a} + {1'b0, b};
-    folded   = {1'b0, total[15:0]} + {14'd0, total[18:16]};
+    total = {1'b0, a} + {1'b0, b};
+    fold  = {1'b0, total[15:0]} + {14'd0, total[18:16]};
+  endfunction
+
+  function automatic logic [15:0] checksum(input logic [16:0] folded);
     checksum = ~{folded[15:4], folded[3:0] + {3'd0, folded[16]}};
   endfunction
 
   wire  [15:0]      ip_length = w.udp_length + 16'd20;
-  wire  [15:0]      ip_checksum = SUM_LATE ? 16'd0 : checksum(w.sum_a, w.sum_b);
-  wire  [15:0]      ether_type = h.is_v6 ? inc_spec_pkg::ETHERTYPE_IPV6
-                                         : inc_spec_pkg::ETHERTYPE_IPV4;
   logic [31:0]      short_ext;
   logic [127:0]     reth;
   logic [8*40-1:0]  l4;  // UDP, BTH, extended headers
-  logic [8*80-1:0]  l3;  // IP, l4, zeros
-  logic [IMAGE_W-1:0] headers;
+  logic [8*80-1:0]  ip4, ip6;  // IP, l4, zeros
+  logic [IMAGE_W-1:0] plain4, plain6, tagged4, tagged6, headers;
 
   always_comb begin
     short_ext = h.has_aeth ? {h.syndrome, h.msn} : h.has_imm ? h.imm : 32'd0;
@@ -149,221 +174,277 @@ module inc_deparse #(
                     wire2(h.udp_sport)};
     l4[40*8-1:20*8] = (h.has_reth || h.is_cnp) ? {wire4(short_ext), reth}
                                                : {128'd0, wire4(short_ext)};
-    if (h.is_v6) begin
-      l3 = {l4, wire16(h.dip), wire16(h.sip), h.ttl, 8'd17, wire2(w.udp_length),
-            16'd0, h.tos[3:0], 4'd0, 4'd6, h.tos[7:4]};
-    end else begin
-      l3 = {160'd0, l4, wire4(h.dip[31:0]), wire4(h.sip[31:0]), wire2(ip_checksum), 8'd17, h.ttl,
-            wire2(16'h4000), 16'd0, wire2(ip_length), h.tos, 8'h45};
-    end
-    if (h.vlan_valid) begin
-      headers = {l3, wire2(ether_type), wire2(h.vlan_tci), wire2(inc_spec_pkg::ETHERTYPE_VLAN),
-                 wire6(h.smac), wire6(h.dmac)};
-    end else begin
-      headers = {32'd0, l3, wire2(ether_type), wire6(h.smac), wire6(h.dmac)};
+    ip6 = {l4, wire16(h.dip), wire16(h.sip), h.ttl, 8'd17, wire2(w.udp_length),
+           16'd0, h.tos[3:0], 4'd0, 4'd6, h.tos[7:4]};
+    ip4 = {160'd0, l4, wire4(h.dip[31:0]), wire4(h.sip[31:0]), 16'd0, 8'd17, h.ttl,
+           wire2(16'h4000), 16'd0, wire2(ip_length), h.tos, 8'h45};
+    plain4  = {32'd0, ip4, wire2(inc_spec_pkg::ETHERTYPE_IPV4), wire6(h.smac), wire6(h.dmac)};
+    plain6  = {32'd0, ip6, wire2(inc_spec_pkg::ETHERTYPE_IPV6), wire6(h.smac), wire6(h.dmac)};
+    tagged4 = {ip4, wire2(inc_spec_pkg::ETHERTYPE_IPV4), wire2(h.vlan_tci),
+               wire2(inc_spec_pkg::ETHERTYPE_VLAN), wire6(h.smac), wire6(h.dmac)};
+    tagged6 = {ip6, wire2(inc_spec_pkg::ETHERTYPE_IPV6), wire2(h.vlan_tci),
+               wire2(inc_spec_pkg::ETHERTYPE_VLAN), wire6(h.smac), wire6(h.dmac)};
+    for (int i = 0; i < IMAGE_W; i++) begin
+      headers[i] = is_tagged[i/64] ? (is_v6[i/64] ? tagged6[i] : tagged4[i])
+                                   : (is_v6[i/64] ? plain6[i] : plain4[i]);
     end
   end
 
   // ---------------------------------------------------------------------------------------------
-  // The frame at hand, a beat a clock. What its next beat is, is worked out with the beat before;
-  // of the first beat, with the header.
+  // Clock 0 to 1: what the next beat is, all but its payload. This runs up to two beats ahead of
+  // the payload and never waits for it in the same clock: the payload's valid and the output's
+  // ready would have to reach every register of the headers.
 
   localparam int FIRST_UNIT = 13;            // headers without anything extra
   localparam int TURNS   = (UNITS < 16) ? UNITS : 12;
 
-  logic              busy_q;
-  logic              first_q;                // this beat is the first
-  logic              final_q;                // it is the last
-  logic              icrc_q;                 // the ICRC starts in it
-  logic [BEAT_W-1:0] left_q;                 // beats behind this one
-  logic [3:0]        small_q;                // number of the beat, stops at 15
-  logic [3:0]        before_q;               // beats before the one in which the payload starts
-  logic              need_q, need_d;         // this beat takes one of the payload
-  logic [BEAT_W:0]   pays_q, pays_d;         // payload beats to come, this one among them
-  logic [BYTES-1:0]  en_q, en_d;             // bytes of the payload beat that count
-  logic [LANE_W-1:0] tail_q;                 // of the last payload beat; 0: all
-  logic [TURNS-1:0]  turn_q, turn_d;         // one-hot: how far the payload is turned
-  logic [UNITS-1:0]  new_q, new_d;           // units of a beat that its own payload beat fills
-  logic [DATA_W-1:0] base_q, base_d;         // the beat without its own payload beat
-  logic [MORE_W-1:0] more_q, more_d;         // headers behind this beat
-  logic [7:0]        dest_q;
-  logic              vlan_q;
-  logic              v6_q;
-  logic              late_q;
+  typedef struct packed {
+    logic [7:0]        dest;
+    logic              vlan;
+    logic              v6;
+    logic              late;
+    logic              first;     // the beat is the first
+    logic              last;      // it is the last
+    logic              icrc;      // the ICRC starts in it, as unit `unit`
+    logic              rest;      // it began in the beat before: lanes 0 and 1
+    logic [UNIT_W-1:0] unit;      // the same with every beat of a frame
+    logic [3:0]        number;    // of the beat, stops at 15
+    logic              sum_here;  // the IPv4 checksum is in it
+    logic [16:0]       sum;
+    logic              need;      // it takes a beat of the payload
+    logic              pay_last;  // the last one
+    logic [BYTES-1:0]  en;        // bytes of that which count
+    logic [TURNS-1:0]  turn;      // one-hot: how far the payload is turned; 0 without need
+    logic [DATA_W-1:0] head;
+  } beat_t;
+
+  beat_t             next, spare_q, at;      // `at` is in registers
+  logic              next_valid;
+  logic              next_ready_q;           // nothing is in spare_q
+  logic              new_q, new_d;           // the next beat is the first
+  logic [COPIES-1:0] new_copy_q;             // the same, in copies
+  logic              end_q;                  // it is the last, if not the first
+  logic              icrc_q;                 // the ICRC starts in it, if not the first
+  logic [BEAT_W-1:0] left_q;                 // beats behind the one before
+  logic [3:0]        number_q;
+  logic [3:0]        before_q;               // beats from the one before to the payload's first
+  logic              need_q;                 // the one before took a beat of the payload
+  logic              some_q, some_d;         // payload beats were to come then, that one among them
+  logic [BEAT_W-1:0] pays_q, pays_d;         // how many behind the next of them
+  logic              one_q, one_d;           // none
+  logic [LANE_W-1:0] tail_q;                 // bytes of the last payload beat; 0: all
+  logic [MORE_W-1:0] more_q, more_d;         // headers from the next beat on
+  logic [IMAGE_W-1:0] image;                 // the same, of a new frame all
+  beat_t             same_q;                 // what all beats of the frame have in common
+  logic [TURNS-1:0]  turn, turn_all_q;       // how far its payload is turned
+  logic [16:0]       sum_q;                  // the IPv4 checksum, if it is behind the first beat
   logic              split_q;                // the ICRC ends in the beat behind that it starts in
-  logic [UNIT_W-1:0] unit_q;                 // unit of the beat that the ICRC is
 
-  logic              room_q;
-  logic              pay_ready_q;            // nothing is spare
-  logic [DATA_W-1:0] spare_q;
-  wire               pay_valid = s_pay_valid || !pay_ready_q;
-  wire               fire      = busy_q && room_q && (!need_q || pay_valid);
-  wire               step      = fire || !busy_q; // else everything stays
-  wire               next_is_new = final_q || !busy_q;
-  wire               rest_now  = final_q && split_q;
-  assign load        = next_is_new && step;
-  assign s_pay_ready = pay_ready_q;
-
-  // Payload, its bytes behind the end 0, turned to where it goes.
-  logic [DATA_W-1:0] turned;
-  logic [DATA_W-1:0] data;
-  logic [DATA_W-1:0] carried;
-  logic [BYTES-1:0]  lane_new;
-
-  function automatic logic [DATA_W-1:0] turn(input logic [DATA_W-1:0] d, input int by);
-    int lane;
-    for (int i = 0; i < BYTES; i++) begin
-      lane = (i + 2 + 4*by) % BYTES;
-      turn[lane*8 +: 8] = d[i*8 +: 8];
-    end
-  endfunction
-
-  // Turn t is by t units if all units can be the first, else by FIRST_UNIT + t.
-  function automatic int units_of(input int t);
-    units_of = (UNITS < 16) ? t : FIRST_UNIT + t;
-  endfunction
-
-  logic [DATA_W-1:0] payload;
-  always_comb begin
-    for (int i = 0; i < BYTES; i++) begin
-      payload[i*8 +: 8] = (pay_ready_q ? s_pay_data[i*8 +: 8] : spare_q[i*8 +: 8]) & {8{en_q[i]}};
-    end
-    turned = '0;
-    for (int t = 0; t < TURNS; t++) begin
-      if (UNITS < 16 || (t != 3 && t != 8)) begin // no headers are of that length
-        turned = turned | (turn(payload, units_of(t)) & {DATA_W{turn_q[t]}});
-      end
-    end
-    for (int i = 0; i < BYTES; i++) begin
-      lane_new[i] = i >= 2 && new_q[((i + BYTES - 2) / 4) % UNITS];
-    end
-    for (int i = 0; i < BYTES; i++) begin
-      data[i*8 +: 8]    = base_q[i*8 +: 8] | (turned[i*8 +: 8] & {8{lane_new[i]}});
-      carried[i*8 +: 8] = turned[i*8 +: 8] & {8{!lane_new[i]}};
-    end
-  end
-
-  // The header image behind this beat, with the checksum if it comes late.
-  logic [MORE_W-1:0] more_now;
-  generate
-    if (SUM_LATE) begin : gen_late_sum
-      localparam int AT = 24*8 - DATA_W;
-      logic [17:0] sum_a_q, sum_b_q;
-      wire  [15:0] late_sum = wire2(checksum(sum_a_q, sum_b_q));
-      always_ff @(posedge clk) begin
-        if (load) begin
-          sum_a_q <= w.sum_a;
-          sum_b_q <= w.sum_b;
-        end
-      end
-      always_comb begin
-        more_now = more_q;
-        if (first_q && !v6_q) begin
-          if (vlan_q) more_now[AT+32 +: 16] = late_sum;
-          else        more_now[AT +: 16]    = late_sum;
-        end
-      end
-    end else begin : gen_no_late_sum
-      assign more_now = more_q;
-    end
-  endgenerate
-
-  wire [AT_W-1:0]   pay_last_unit = w.pay_units - AT_W'(1);
-  wire [BEAT_W:0]   pay_beats     = (w.pay_units == '0) ? '0
-                                  : {1'b0, pay_last_unit[AT_W-1:UNIT_W]} + (BEAT_W+1)'(1);
-  wire              in_split      = &w.icrc_at[UNIT_W-1:0];
-  wire [BEAT_W-1:0] icrc_beat     = w.icrc_at[AT_W-1:UNIT_W];
-  wire [4:0]        pay_at        = 5'(FIRST_UNIT) + {1'b0, w.extra};
+  wire  [4:0]        pay_at   = 5'(FIRST_UNIT) + {1'b0, w.extra};
+  wire               in_split = &w.icrc_at[UNIT_W-1:0];
+  wire  [BEAT_W-1:0] in_icrc  = w.icrc_at[AT_W-1:UNIT_W];
+  wire  [BEAT_W-1:0] in_end   = w.end_at[AT_W-1:UNIT_W];
+  wire  [BEAT_W-1:0] in_pays  = BEAT_W'(w.pay_last >> UNIT_W);
+  wire  [LANE_W-1:0] tail     = new_copy_q[0] ? h.plen[LANE_W-1:0] : tail_q;
+  wire  [16:0]       sum_now  = fold(w.sum_a, w.sum_b);
+  assign load  = new_copy_q[0] && next_ready_q;
+  assign new_d = rst || (next_ready_q ? next.last || !next_valid : new_q);
 
   always_comb begin
-    turn_d = '0;
-    new_d  = '0;
-    for (int t = 0; t < TURNS; t++) begin
-      turn_d[t] = (UNITS < 16) ? 32'(pay_at) % UNITS == t : w.extra == 4'(t);
-    end
-    for (int u = 0; u < UNITS; u++) begin
-      new_d[u] = u >= 32'(pay_at) % UNITS;
-    end
-    if (next_is_new) begin
-      pays_d = pay_beats;
-      need_d = pay_beats != '0 && 32'(pay_at) < UNITS;
-    end else begin
-      pays_d = need_q ? pays_q - (BEAT_W+1)'(1) : pays_q;
-      need_d = need_q ? pays_q != (BEAT_W+1)'(1) : pays_q != '0 && before_q == 4'd1;
-    end
-    en_d = {BYTES{need_d}};
-    if (pays_d == (BEAT_W+1)'(1)) begin
-      for (int i = 1; i < BYTES; i++) begin
-        if (next_is_new) begin
-          if (h.plen[LANE_W-1:0] != '0 && h.plen[LANE_W-1:0] <= LANE_W'(i)) en_d[i] = 1'b0;
-        end else begin
-          if (tail_q != '0 && tail_q <= LANE_W'(i)) en_d[i] = 1'b0;
-        end
-      end
-    end
-    base_d = '0;
-    more_d = '0;
-    if (next_is_new) begin
-      for (int i = 0; i < IMAGE_W; i++) begin
-        if (i < DATA_W) base_d[i % DATA_W] = headers[i];
-        else            more_d[(i - DATA_W) % MORE_W] = headers[i];
+    next_valid = !new_q || hdr_valid;
+    some_d = need_q ? !one_q : some_q;
+    one_d  = need_q ? pays_q == BEAT_W'(1) : one_q;
+    pays_d = need_q ? pays_q - BEAT_W'(1) : pays_q;
+    turn = '0;
+    if (new_q) begin
+      next          = '0;
+      next.dest     = h.port;
+      next.vlan     = h.vlan_valid;
+      next.v6       = h.is_v6;
+      next.late     = h.late;
+      next.first    = 1'b1;
+      next.last     = BYTES >= 58 && in_end == '0; // no frame is shorter
+      next.icrc     = BYTES >= 58 && in_icrc == '0;
+      next.unit     = w.icrc_at[UNIT_W-1:0];
+      next.sum_here = SUM_BEAT == 0 && !h.is_v6;
+      next.need     = w.pay_some && 32'(pay_at) < UNITS;
+      next.pay_last = in_pays == '0;
+      for (int t = 0; t < TURNS; t++) begin
+        turn[t] = (UNITS < 16) ? 32'(pay_at) % UNITS == t : w.extra == 4'(t);
       end
     end else begin
-      base_d = carried;
-      for (int i = 0; i < MORE_W; i++) begin
-        if (i < DATA_W) base_d[i % DATA_W] = carried[i % DATA_W] | more_now[i];
-        else            more_d[(i - DATA_W) % MORE_W] = more_now[i];
-      end
+      next          = same_q;
+      turn          = turn_all_q;
+      next.first    = 1'b0;
+      next.last     = end_q;
+      next.icrc     = icrc_q;
+      next.rest     = end_q && split_q;
+      next.number   = number_q;
+      next.sum_here = SUM_BEAT != 0 && !same_q.v6 && number_q == 4'(SUM_BEAT);
+      next.need     = need_q ? !one_q : some_q && before_q == 4'd1;
+      next.pay_last = one_d;
+    end
+    next.head = '0;
+    more_d    = '0;
+    for (int i = 0; i < IMAGE_W; i++) begin
+      image[i] = new_copy_q[i/64] ? headers[i] : i < MORE_W && more_q[i % MORE_W];
+      if (i < DATA_W) next.head[i % DATA_W] = image[i];
+      else            more_d[(i - DATA_W) % MORE_W] = image[i];
+    end
+    next.sum  = (SUM_BEAT == 0) ? sum_now : sum_q;
+    next.turn = next.need ? turn : '0;
+    for (int i = 0; i < BYTES; i++) begin
+      next.en[i] = !next.pay_last || tail == '0 || tail > LANE_W'(i);
     end
   end
 
   always_ff @(posedge clk) begin
-    if (step) begin
-      busy_q   <= next_is_new ? hdr_valid : 1'b1;
-      first_q  <= next_is_new;
-      need_q   <= need_d;
-      pays_q   <= pays_d;
-      en_q     <= en_d;
-      base_q   <= base_d;
-      more_q   <= more_d;
-      if (next_is_new) begin
-        final_q  <= icrc_beat == '0 && !in_split;
-        icrc_q   <= icrc_beat == '0;
-        left_q   <= icrc_beat + BEAT_W'(in_split);
-        small_q  <= '0;
+    if (next_ready_q) begin
+      need_q <= next.need;
+      more_q <= more_d;
+      if (new_q) begin
+        end_q    <= in_end == BEAT_W'(1);
+        icrc_q   <= in_icrc == BEAT_W'(1);
+        left_q   <= in_end;
+        number_q <= 4'd1;
         before_q <= 4'(32'(pay_at) / UNITS);
+        pays_q   <= in_pays;
+        some_q   <= w.pay_some;
+        one_q    <= in_pays == '0;
       end else begin
-        final_q  <= left_q == BEAT_W'(1);
-        icrc_q   <= left_q == (split_q ? BEAT_W'(2) : BEAT_W'(1));
+        end_q    <= left_q == BEAT_W'(2);
+        icrc_q   <= left_q == (split_q ? BEAT_W'(3) : BEAT_W'(2));
         left_q   <= left_q - BEAT_W'(1);
-        if (small_q != 4'd15) small_q <= small_q + 4'd1;
+        if (number_q != 4'd15) number_q <= number_q + 4'd1;
         if (before_q != '0) before_q <= before_q - 4'd1;
+        pays_q   <= pays_d;
+        some_q   <= some_d;
+        one_q    <= one_d;
       end
     end
     if (load) begin
-      split_q <= in_split;
-      unit_q  <= w.icrc_at[UNIT_W-1:0];
-      turn_q  <= turn_d;
-      new_q   <= new_d;
+      same_q  <= next;
+      turn_all_q <= turn;
+      sum_q   <= sum_now;
       tail_q  <= h.plen[LANE_W-1:0];
-      dest_q  <= h.port;
-      vlan_q  <= h.vlan_valid;
-      v6_q    <= h.is_v6;
-      late_q  <= h.late;
+      split_q <= in_split;
     end
-    if (rst) busy_q <= 1'b0;
   end
 
-  // The payload beat that comes while none is taken.
-  wire pay_take = fire && need_q;
-  always_ff @(posedge clk) begin
-    if (pay_ready_q) begin
-      spare_q     <= s_pay_data;
-      pay_ready_q <= !s_pay_valid || pay_take;
-    end else begin
-      pay_ready_q <= pay_take;
+  (* keep *) always_ff @(posedge clk) begin
+    new_q <= new_d;
+  end
+
+  generate
+    for (genvar c = 0; c < COPIES; c++) begin : gen_new_copies
+      (* keep *) always_ff @(posedge clk) begin
+        new_copy_q[c] <= new_d;
+      end
     end
+  endgenerate
+
+  // ---------------------------------------------------------------------------------------------
+  // Clock 1: the beat at hand.
+
+  localparam int GROUPS = BYTES / 8;         // lanes that have a copy in common are 8
+
+  logic              busy_q;                 // `at` is a beat
+  logic              room_q;
+  logic              pay_ready_q;            // nothing is in pay_spare_q
+  logic [GROUPS-1:0] pay_direct_q;           // the same, in copies
+  logic [GROUPS*TURNS-1:0] turn_q;           // at.turn, in copies
+  logic [DATA_W-1:0] pay_spare_q;
+  logic [DATA_W-1:0] carried_q;              // of the payload, into this beat
+  logic              pay_ready_d;
+  wire               pay_valid = s_pay_valid || !pay_ready_q;
+  wire               fire      = busy_q && room_q && (!at.need || pay_valid);
+  wire               pay_take  = fire && at.need;
+  wire               at_free   = fire || !busy_q;
+  assign s_pay_ready = pay_ready_q;
+
+  always_ff @(posedge clk) begin
+    if (next_ready_q) spare_q <= next;
+    if (at_free) begin
+      at     <= next_ready_q ? next : spare_q;
+      busy_q <= next_valid || !next_ready_q;
+    end
+    next_ready_q <= at_free || (next_ready_q && !next_valid);
+    if (rst) begin
+      busy_q       <= 1'b0;
+      next_ready_q <= 1'b1;
+    end
+  end
+
+  generate
+    for (genvar g = 0; g < GROUPS; g++) begin : gen_copies
+      (* keep *) always_ff @(posedge clk) begin
+        if (at_free) turn_q[g*TURNS +: TURNS] <= next_ready_q ? next.turn : spare_q.turn;
+      end
+      (* keep *) always_ff @(posedge clk) begin
+        pay_direct_q[g] <= pay_ready_d;
+        if (rst) pay_direct_q[g] <= 1'b1;
+      end
+    end
+  endgenerate
+
+  // The payload beat that comes while none is taken.
+  always_comb begin
+    pay_ready_d = pay_ready_q ? !s_pay_valid || pay_take : pay_take;
+  end
+
+  always_ff @(posedge clk) begin
+    for (int g = 0; g < GROUPS; g++) begin
+      if (pay_direct_q[g]) pay_spare_q[g*64 +: 64] <= s_pay_data[g*64 +: 64];
+    end
+  end
+
+  (* keep *) always_ff @(posedge clk) begin
+    pay_ready_q <= pay_ready_d;
     if (rst) pay_ready_q <= 1'b1;
+  end
+
+  // Turn t is by t units if all units can be the first, else by FIRST_UNIT + t.
+  function automatic int units_of(input int t);
+    units_of = (UNITS < 16) ? t : (FIRST_UNIT + t) % UNITS;
+  endfunction
+
+  // Payload, its bytes behind the end 0, turned to where it goes. What comes to lie before its
+  // first unit belongs in the beat behind. Turns 3 and 8 of 12 are of no headers that there are.
+  logic [DATA_W-1:0] payload;
+  logic [DATA_W-1:0] data;
+  logic [DATA_W-1:0] carried;
+  always_comb begin
+    for (int i = 0; i < BYTES; i++) begin
+      payload[i*8 +: 8] = (pay_direct_q[i/8] ? s_pay_data[i*8 +: 8] : pay_spare_q[i*8 +: 8]) &
+                          {8{at.en[i]}};
+    end
+    data    = at.head | carried_q;
+    carried = '0;
+    for (int i = 0; i < BYTES; i++) begin
+      for (int t = 0; t < TURNS; t++) begin
+        if (UNITS < 16 || (t != 3 && t != 8)) begin
+          if (i >= 2 + 4*units_of(t)) begin
+            data[i*8 +: 8] = data[i*8 +: 8] | (payload[(i - 2 - 4*units_of(t))*8 +: 8] &
+                                               {8{turn_q[(i/8)*TURNS + t]}});
+          end else begin
+            carried[i*8 +: 8] = carried[i*8 +: 8] |
+                                (payload[(i + BYTES - 2 - 4*units_of(t))*8 +: 8] &
+                                 {8{turn_q[(i/8)*TURNS + t]}});
+          end
+        end
+      end
+    end
+    if (at.sum_here && !at.vlan) begin
+      data[SUM_LANE*8 +: 16] = data[SUM_LANE*8 +: 16] | wire2(checksum(at.sum));
+    end
+    if (at.sum_here && at.vlan) begin
+      data[SUM_LANE*8+32 +: 16] = data[SUM_LANE*8+32 +: 16] | wire2(checksum(at.sum));
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    if (fire) carried_q <= carried; // nothing behind the last payload beat
+    if (rst) carried_q <= '0;
   end
 
   // ---------------------------------------------------------------------------------------------
@@ -375,7 +456,7 @@ module inc_deparse #(
   logic [DATA_W-1:0] data2_q;
   logic [UNIT_W-1:0] zeros2_q;
   wire  [BYTES-1:0]  take2;
-  wire  [31:0]       constant2;
+  wire  [31:0]       constant3;
   wire               icrc_valid;
   wire  [31:0]       icrc;
 
@@ -383,19 +464,19 @@ module inc_deparse #(
     .DATA_W(DATA_W)
   ) u_cover (
     .clk     (clk),
-    .tags    ({1'b0, vlan_q}),
-    .is_v6   (v6_q),
-    .beat    (small_q),
+    .tags    ({1'b0, at.vlan}),
+    .is_v6   (at.v6),
+    .beat    (at.number),
     .take    (take2),
-    .constant(constant2)
+    .constant(constant3)
   );
 
   always_ff @(posedge clk) begin
-    v2_q <= fire && !rest_now;
-    first2_q <= first_q;
-    last2_q  <= icrc_q;
-    zeros2_q <= ~unit_q;
-    if (fire) data2_q <= data;
+    v2_q     <= fire && !at.rest;
+    first2_q <= at.first;
+    last2_q  <= at.icrc;
+    zeros2_q <= ~at.unit;
+    data2_q  <= data;
     if (rst) v2_q <= 1'b0;
   end
 
@@ -409,7 +490,7 @@ module inc_deparse #(
     .beat_last    (last2_q),
     .beat_data    (data2_q),
     .beat_take    (take2),
-    .beat_constant(constant2),
+    .beat_constant(constant3),
     .beat_zeros   (zeros2_q),
     .icrc_valid   (icrc_valid),
     .icrc         (icrc)
@@ -423,16 +504,16 @@ module inc_deparse #(
     logic [7:0]        port;
     logic              last;
     logic              late;
-    logic              icrc_start; // the ICRC starts in this beat, at unit icrc_unit
-    logic              icrc_rest;  // its last two bytes are lanes 0 and 1 of this beat
-    logic [UNIT_W-1:0] icrc_unit;
+    logic              needs;      // some of the ICRC is in this beat
+    logic              rest;       // its last two bytes are lanes 0 and 1
+    logic [UNITS-1:0]  upto;       // units up to that which it is, if it starts here
     logic [DATA_W-1:0] data;
   } out_t;
 
   localparam int OUT_CW = $clog2(OUT_DEPTH + 1);
 
-  out_t              next, head;
-  localparam int OUT_W = $bits(next);
+  out_t              out, head;
+  localparam int OUT_W = $bits(out);
   wire               wait_valid;
   wire               wait_ready;
   wire [OUT_W-1:0]   wait_out;
@@ -446,29 +527,28 @@ module inc_deparse #(
   wire               end_valid;
   wire               end_ready;
   wire               end_poison;
-  logic              valid_q;
-  logic [DATA_W-1:0] data_q, data_d;
-  logic [UNITS:0]    keep_q, keep_d;   // [0]: lanes 0 and 1; [u+1]: unit u
-  logic              last_q;
-  logic              user_q;
-  logic [7:0]        port_q;
+  logic [DATA_W-1:0] data_d;
+  logic [UNITS:0]    keep_d;           // [0]: lanes 0 and 1; [u+1]: unit u
+  wire  [UNITS:0]    keep;
+  wire  [GROUPS-1:0] unused_slice_ready, unused_slice_valid;
 
   always_comb begin
-    next = '0;
-    next.port       = dest_q;
-    next.last       = final_q;
-    next.late       = late_q;
-    next.icrc_start = icrc_q;
-    next.icrc_rest  = rest_now;
-    next.icrc_unit  = unit_q;
-    next.data       = data;
+    out       = '0;
+    out.port  = at.dest;
+    out.last  = at.last;
+    out.late  = at.late;
+    out.needs = at.icrc || at.rest;
+    out.rest  = at.rest;
+    for (int u = 0; u < UNITS; u++) out.upto[u] = at.icrc && at.unit >= UNIT_W'(u);
+    out.data  = data;
   end
 
-  wire        out_free  = !valid_q || m_axis_tx_tready;
-  wire        needs     = head.icrc_start || head.icrc_rest;
-  wire        goes      = !needs || (sum_valid && (!head.late || end_valid));
+  wire        out_free; // a register
+  wire        goes      = !head.needs || (sum_valid && (!head.late || end_valid));
   wire        pick_wait = wait_valid && goes;
-  wire        straight  = fire && !wait_valid && !icrc_q && !rest_now && out_free;
+  wire        straight  = fire && !wait_valid && !out.needs && out_free;
+  wire        goes_out  = pick_wait || straight;
+  wire        last_out  = wait_valid && head.last;
   wire        poison    = head.late && end_poison;
   wire [31:0] sum_out   = sum ^ {32{poison}};
   assign head       = wait_out;
@@ -481,16 +561,16 @@ module inc_deparse #(
     keep_d = '1;
     if (wait_valid) begin
       for (int u = 0; u < UNITS; u++) begin
-        if (head.icrc_start && head.icrc_unit == UNIT_W'(u)) begin
+        if (head.upto[u] && (u == UNITS-1 || !head.upto[(u+1) % UNITS])) begin
           for (int i = 0; i < 4; i++) begin
             if (4*u + 2 + i < BYTES) begin
               data_d[((4*u+2+i) % BYTES)*8 +: 8] = sum_out[i*8 +: 8];
             end
           end
         end
-        keep_d[u+1] = !head.last || (head.icrc_start && head.icrc_unit >= UNIT_W'(u));
+        keep_d[u+1] = !head.last || head.upto[u];
       end
-      if (head.icrc_rest) data_d[15:0] = sum_out[31:16];
+      if (head.rest) data_d[15:0] = sum_out[31:16];
     end
   end
 
@@ -503,7 +583,7 @@ module inc_deparse #(
     .rst    (rst),
     .s_valid(fire && !straight),
     .s_ready(wait_room),
-    .s_data (next),
+    .s_data (out),
     .m_valid(wait_valid),
     .m_ready(wait_ready),
     .m_data (wait_out),
@@ -511,9 +591,8 @@ module inc_deparse #(
   );
 
   inc_fifo #(
-    .DATA_W (32),
-    .DEPTH  (OUT_DEPTH),
-    .OUT_REG(1)
+    .DATA_W(32),
+    .DEPTH (OUT_DEPTH)
   ) u_sum_fifo (
     .clk    (clk),
     .rst    (rst),
@@ -542,32 +621,46 @@ module inc_deparse #(
   always_ff @(posedge clk) begin
     // One beat may be on its way into the FIFO when its count is read.
     room_q <= wait_count <= OUT_CW'(OUT_DEPTH - 2);
-    if (out_free) begin
-      valid_q <= pick_wait || straight;
-      data_q  <= data_d;
-      keep_q  <= keep_d;
-      last_q  <= wait_valid && head.last;
-      user_q  <= wait_valid && head.last && poison;
-      port_q  <= wait_valid ? head.port : next.port;
-    end
-    if (rst) begin
-      room_q  <= 1'b0;
-      valid_q <= 1'b0;
-    end
+    if (rst) room_q <= 1'b0;
   end
 
+  inc_skid #(
+    .DATA_W(8 + 2 + UNITS + 1)
+  ) u_out_skid (
+    .clk    (clk),
+    .rst    (rst),
+    .s_valid(goes_out),
+    .s_ready(out_free),
+    .s_data ({wait_valid ? head.port : out.port, last_out, last_out && poison, keep_d}),
+    .m_valid(m_axis_tx_tvalid),
+    .m_ready(m_axis_tx_tready),
+    .m_data ({m_axis_tx_tdest, m_axis_tx_tlast, m_axis_tx_tuser, keep})
+  );
+
+  // Slices, each with control of its own: they go in step.
   generate
+    for (genvar g = 0; g < GROUPS; g++) begin : gen_slice
+      inc_skid #(
+        .DATA_W(64)
+      ) u_skid (
+        .clk    (clk),
+        .rst    (rst),
+        .s_valid(goes_out),
+        .s_ready(unused_slice_ready[g]),
+        .s_data (data_d[g*64 +: 64]),
+        .m_valid(unused_slice_valid[g]),
+        .m_ready(m_axis_tx_tready),
+        .m_data (m_axis_tx_tdata[g*64 +: 64])
+      );
+    end
     for (genvar i = 0; i < BYTES; i++) begin : gen_keep
-      assign m_axis_tx_tkeep[i] = keep_q[(i + 2) / 4];
+      assign m_axis_tx_tkeep[i] = keep[(i + 2) / 4];
     end
   endgenerate
-  assign m_axis_tx_tvalid = valid_q;
-  assign m_axis_tx_tdata  = data_q;
-  assign m_axis_tx_tlast  = last_q;
-  assign m_axis_tx_tuser  = user_q;
-  assign m_axis_tx_tdest  = port_q;
 
-  wire unused_ok = &{1'b0, s_pay_last, wait_room, sum_room, pay_last_unit};
+  wire unused_ok = &{1'b0, s_pay_last, wait_room, sum_room, at.turn, at.pay_last,
+                     unused_copy_ready, unused_copy_valid,
+                     unused_slice_ready, unused_slice_valid};
 
 `ifdef INC_ASSERT
   logic f_spare_last_q;
@@ -581,9 +674,9 @@ module inc_deparse #(
       assert (!icrc_valid || sum_room);
       // The caller's last mark falls on the beat that plen says, and a frame takes all its beats.
       if (pay_take) begin
-        assert ((pay_ready_q ? s_pay_last : f_spare_last_q) == (pays_q == (BEAT_W+1)'(1)));
+        assert ((pay_ready_q ? s_pay_last : f_spare_last_q) == at.pay_last);
       end
-      if (fire && final_q) assert (pays_d == '0 || next_is_new);
+      if (next_ready_q && !new_q && end_q) assert (next.need ? one_d : !some_d);
       if (load && hdr_valid) begin
         assert (!h.is_cnp || (h.plen == '0 && !h.has_reth && !h.has_imm && !h.has_aeth));
       end

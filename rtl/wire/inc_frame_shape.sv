@@ -26,7 +26,7 @@ module inc_frame_shape (
   wire [2:0]  ext   = {kind[1], 1'b0, kind[0]};
   // From IP to the ICRC, with the pad.
   wire [15:0] total = (hdr.plen + {11'd0, ext, 2'b00} + 16'd47) & 16'hfffc;
-  logic [16:0] icrc;
+  logic [16:0] icrc, end_at, last;
   logic [17:0] rest;
 
   always_comb begin
@@ -46,8 +46,12 @@ module inc_frame_shape (
       default:          s.extra = 4'd0;
     endcase
     icrc = {1'b0, hdr.plen} + {11'd0, s.extra, 2'b00} + 17'd55;
-    s.icrc_at   = icrc[16:2];
-    s.pay_units = 15'((17'(hdr.plen) + 17'd3) >> 2);
+    end_at = {1'b0, hdr.plen} + {11'd0, s.extra, 2'b00} + 17'd59;
+    last   = {1'b0, hdr.plen} - 17'd1;
+    s.icrc_at  = icrc[16:2];
+    s.end_at   = end_at[16:2];
+    s.pay_some = hdr.plen != '0;
+    s.pay_last = last[15:2];
     s.sum_a = (word(hdr.sip[31:16]) + word(hdr.sip[15:0])) +
               (word(hdr.dip[31:16]) + word(hdr.dip[15:0]));
     // Version, IHL and DF: 0x4500 + 0x4000.
@@ -55,7 +59,7 @@ module inc_frame_shape (
     s.sum_b = ce ? word({8'h85, hdr.tos | 8'd3}) + rest : word({8'h85, hdr.tos}) + rest;
   end
 
-  wire unused_ok = &{1'b0, hdr, icrc[1:0]};
+  wire unused_ok = &{1'b0, hdr, icrc[1:0], end_at[1:0], last[16], last[1:0]};
 
 endmodule
 

@@ -7,8 +7,8 @@
 //                beat_constant (of inc_icrc_cover). beat_update: the beat is not behind the one
 //                in which the ICRC ends (later ones change nothing); beat_zeros: bytes after the
 //                ICRC in that beat are 2 + 4*beat_zeros, taken from the last beat with
-//                beat_update. good, 2 clocks after a beat: state and residue agree.
-// Latency:       2 clocks, then combinational from registers.
+//                beat_update. good, 4 clocks after a beat: state and residue agree.
+// Latency:       4 clocks; good is a register.
 // Throughput:    1 beat per clock; no back-pressure. No reset: beat_first starts anew.
 // Parameters:    DATA_W 64..4096, a power of two.
 // Source:        IBTA A17.3.3.
@@ -29,9 +29,9 @@ module inc_icrc_check #(
   output wire                good
 );
 
-  localparam int CHUNKS = DATA_W / 64;
+  localparam int PARTS = DATA_W / 32;
   // Columns of the first four bytes of a beat: what the old state becomes.
-  localparam logic [2047:0] MATRIX = inc_icrc_pkg::icrc_chunk(CHUNKS - 1);
+  localparam logic [2047:0] MATRIX = inc_icrc_pkg::icrc_chunk(PARTS / 2 - 1);
 
   function automatic logic [32*(1<<ZEROS_W)-1:0] residue_table(input int count);
     for (int n = 0; n < count; n++) begin
@@ -41,13 +41,16 @@ module inc_icrc_check #(
 
   localparam logic [32*(1<<ZEROS_W)-1:0] RESIDUE = residue_table(1 << ZEROS_W);
 
-  wire [32*CHUNKS-1:0] partial;
-  logic                first_q;
-  logic                update_q;
-  logic [31:0]         constant_q;
-  logic [ZEROS_W-1:0]  zeros_q;
+  wire [32*PARTS-1:0]  partial;
+  // Registers 1 stand beside the partial sums, registers 2 beside their sum.
+  logic                first1_q, first2_q;
+  logic                update1_q, update2_q;
+  logic [31:0]         constant1_q;
+  logic [ZEROS_W-1:0]  zeros1_q, zeros2_q;
+  logic [31:0]         sum2_q, sum2_d;
   logic [31:0]         state_q, state_d;
   logic [31:0]         wanted_q;
+  logic                good_q;
 
   inc_icrc_partial #(
     .DATA_W(DATA_W)
@@ -59,14 +62,15 @@ module inc_icrc_check #(
     .partial(partial)
   );
 
-  assign good = state_q == wanted_q;
+  assign good = good_q;
 
   always_comb begin
-    state_d = constant_q;
-    for (int c = 0; c < CHUNKS; c++) begin
-      state_d = state_d ^ partial[c*32 +: 32];
+    sum2_d = constant1_q;
+    for (int p = 0; p < PARTS; p++) begin
+      sum2_d = sum2_d ^ partial[p*32 +: 32];
     end
-    if (!first_q) begin
+    state_d = sum2_q;
+    if (!first2_q) begin
       for (int r = 0; r < 32; r++) begin
         state_d[r] = state_d[r] ^ (^(state_q & MATRIX[r*64 +: 32]));
       end
@@ -74,13 +78,18 @@ module inc_icrc_check #(
   end
 
   always_ff @(posedge clk) begin
-    first_q    <= beat_first;
-    update_q   <= beat_valid && beat_update;
-    constant_q <= beat_constant;
-    zeros_q    <= beat_zeros;
-    if (update_q) begin
+    first1_q    <= beat_first;
+    first2_q    <= first1_q;
+    update1_q   <= beat_valid && beat_update;
+    update2_q   <= update1_q;
+    constant1_q <= beat_constant;
+    zeros1_q    <= beat_zeros;
+    zeros2_q    <= zeros1_q;
+    sum2_q      <= sum2_d;
+    good_q      <= state_q == wanted_q;
+    if (update2_q) begin
       state_q  <= state_d;
-      wanted_q <= RESIDUE[32'(zeros_q)*32 +: 32];
+      wanted_q <= RESIDUE[32'(zeros2_q)*32 +: 32];
     end
   end
 

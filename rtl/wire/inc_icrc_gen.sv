@@ -5,12 +5,12 @@
 // as needed, and the state's own loop stays one matrix long.
 //
 // Ports:         one beat a clock with beat_valid: beat_first, beat_last (holds the last covered
-//                byte; no beat of the frame follows), beat_data, beat_take, beat_constant (as
-//                inc_icrc_cover has them), beat_zeros: the frame's covered bytes end 2 +
-//                4*beat_zeros bytes before the end of a beat (the same with every beat of a
-//                frame). icrc_valid (one clock for each frame) and icrc, its first byte on the
-//                wire in [7:0].
-// Latency:       2 + ceil($clog2(DATA_W/32) / 2) clocks from the last beat to icrc_valid, at
+//                byte; no beat of the frame follows), beat_data, beat_take (as
+//                inc_icrc_cover has it), beat_constant (the same, a clock behind), beat_zeros: the
+//                frame's covered bytes end 2 + 4*beat_zeros bytes before the end of a beat (the
+//                same with every beat of a frame). icrc_valid (one clock for each frame) and
+//                icrc, its first byte on the wire in [7:0].
+// Latency:       3 + ceil($clog2(DATA_W/32) / 2) clocks from the last beat to icrc_valid, at
 //                which icrc is combinational from registers.
 // Throughput:    1 beat per clock; no back-pressure.
 // Reset:         synchronous: forgets what is on its way.
@@ -35,11 +35,11 @@ module inc_icrc_gen #(
   output wire [31:0]         icrc
 );
 
-  localparam int CHUNKS = DATA_W / 64;
-  localparam int STEPS  = (ZEROS_W + 1) / 2;
-  localparam logic [2047:0] MATRIX = inc_icrc_pkg::icrc_chunk(CHUNKS - 1);
+  localparam int PARTS = DATA_W / 32;
+  localparam int STEPS = (ZEROS_W + 1) / 2;
+  localparam logic [2047:0] MATRIX = inc_icrc_pkg::icrc_chunk(PARTS / 2 - 1);
 
-  wire [32*CHUNKS-1:0] partial;
+  wire [32*PARTS-1:0] partial;
 
   inc_icrc_partial #(
     .DATA_W(DATA_W)
@@ -51,31 +51,30 @@ module inc_icrc_gen #(
     .partial(partial)
   );
 
-  // Stage 0 stands beside the partial sums; stage s+1 is behind step s.
-  logic [STEPS:0]             valid_q;
-  logic [STEPS:0]             first_q;
-  logic [STEPS:0]             last_q;
-  logic [31:0]                constant_q;
-  logic [31:0]                sum;
+  // Stage 0 stands beside the partial sums, stage 1 beside their sum; stage s+2 is behind step s.
+  logic [STEPS+1:0]           valid_q;
+  logic [STEPS+1:0]           first_q;
+  logic [STEPS+1:0]           last_q;
+  logic [31:0]                sum_q, sum_d;
   wire  [(STEPS+1)*32-1:0]    share;      // [s*32 +: 32]: the beat's share before step s
   logic [31:0]                state_q, state_d;
 
   always_comb begin
-    sum = constant_q;
-    for (int c = 0; c < CHUNKS; c++) begin
-      sum = sum ^ partial[c*32 +: 32];
+    sum_d = beat_constant;
+    for (int p = 0; p < PARTS; p++) begin
+      sum_d = sum_d ^ partial[p*32 +: 32];
     end
   end
 
   wire [2*STEPS-1:0] zeros = (2*STEPS)'(beat_zeros);
 
-  assign share[31:0] = sum;
+  assign share[31:0] = sum_q;
 
   always_ff @(posedge clk) begin
-    constant_q <= beat_constant;
-    valid_q    <= {valid_q[STEPS-1:0], beat_valid};
-    first_q    <= {first_q[STEPS-1:0], beat_first};
-    last_q     <= {last_q[STEPS-1:0], beat_last};
+    sum_q      <= sum_d;
+    valid_q    <= {valid_q[STEPS:0], beat_valid};
+    first_q    <= {first_q[STEPS:0], beat_first};
+    last_q     <= {last_q[STEPS:0], beat_last};
     if (rst) valid_q <= '0;
   end
 
@@ -87,8 +86,8 @@ module inc_icrc_gen #(
       localparam logic [1023:0] M1 = inc_icrc_pkg::icrc_back(BACK0 + UNIT);
       localparam logic [1023:0] M2 = inc_icrc_pkg::icrc_back(BACK0 + 2*UNIT);
       localparam logic [1023:0] M3 = inc_icrc_pkg::icrc_back(BACK0 + 3*UNIT);
-      logic [2*s+1:0] n_q;   // its two bits of beat_zeros, s + 1 clocks old
-      wire  [1:0]  n = n_q[2*s +: 2];
+      logic [2*s+3:0] n_q;   // its two bits of beat_zeros, s + 2 clocks old in the highest two
+      wire  [1:0]  n = n_q[2*s+2 +: 2];
       wire  [31:0] x = share[s*32 +: 32];
       wire  [31:0] y0;
       logic [31:0] y_q, y_d;
@@ -110,7 +109,7 @@ module inc_icrc_gen #(
       end
       always_ff @(posedge clk) begin
         y_q <= y_d;
-        n_q <= (2*s+2)'({n_q, zeros[2*s +: 2]});
+        n_q <= (2*s+4)'({n_q, zeros[2*s +: 2]});
       end
       assign share[(s+1)*32 +: 32] = y_q;
     end
@@ -118,7 +117,7 @@ module inc_icrc_gen #(
 
   always_comb begin
     state_d = share[STEPS*32 +: 32];
-    if (!first_q[STEPS]) begin
+    if (!first_q[STEPS+1]) begin
       for (int r = 0; r < 32; r++) begin
         state_d[r] = state_d[r] ^ (^(state_q & MATRIX[r*64 +: 32]));
       end
@@ -126,10 +125,10 @@ module inc_icrc_gen #(
   end
 
   always_ff @(posedge clk) begin
-    if (valid_q[STEPS]) state_q <= state_d;
+    if (valid_q[STEPS+1]) state_q <= state_d;
   end
 
-  assign icrc_valid = valid_q[STEPS] && last_q[STEPS];
+  assign icrc_valid = valid_q[STEPS+1] && last_q[STEPS+1];
   assign icrc       = ~state_d;
 
 endmodule

@@ -17,7 +17,7 @@
 // Latency:       from the beat that ends the headers (or the frame) to m_hdr_valid 2 clocks, to
 //                m_early_* 1; from the second beat that a payload beat is made of to m_pay_valid 3
 //                clocks, from the last if there is no second 4; from the last beat to m_eof_valid
-//                5 clocks. m_hdr and m_eof come a few gate levels behind registers.
+//                7 clocks. m_hdr and m_eof come a few gate levels behind registers.
 // Throughput:    1 beat per clock, frames back to back. Nothing inside waits: beats are taken
 //                only while every output FIFO has room for all that is on its way.
 // Back-pressure: each output has a FIFO of its own; none waits for another to be taken.
@@ -80,6 +80,9 @@ module inc_parse #(
   localparam int LAYOUTS  = 6;  // VLAN tags, + 3 for IPv6
   localparam int HEAD_BEATS = (62 + L4_BYTES + BYTES - 1) / BYTES;
   localparam int TURNS    = (UNITS < 16) ? UNITS : LAYOUTS;
+  // Registers with many loads come in copies (`keep`: synthesis would leave only one of equal
+  // registers): lanes that have a copy in common are 4.
+  localparam int GROUPS   = BYTES / 4;
 
   // Bit of each verdict in a set of causes.
   localparam int MAC_ERROR        = 32'(inc_spec_pkg::VERDICT_MAC_ERROR);
@@ -219,14 +222,51 @@ module inc_parse #(
   endfunction
 
   logic [LAYOUTS-1:0]    layout1_q; // one-hot; what is not IPv6 is laid out as IPv4
-  logic [TURNS-1:0]      turn1_q;   // one-hot
+  logic [TURNS-1:0]      turn_d;    // one-hot
   logic [2:0]            tags1_q;   // one-hot
+  logic [GROUPS*TURNS-1:0] turn1_q; // turn_d, in copies
+  logic [GROUPS*3-1:0]   turn_ip1_q; // tags1_q, in copies
+  logic [LAYOUTS-1:0]    layout1_copy_q; // layout1_q
+  logic [5:0]            row1_q;    // VLAN tags and number of the beat, for inc_icrc_cover
   logic                  is4_1_q, is6_1_q;
   logic [HEAD_BEATS-1:0] hot1_q;    // one-hot: number of the beat, 0 behind the headers
+  logic [HEAD_BEATS-1:0] past1_q;   // [b]: the beat is behind beat b
   logic                  head1_q;   // the beat may hold headers
   logic [LAYOUTS-1:0]    layout_d;
 
   assign layout_d = is6_d ? {tags_d, 3'd0} : {3'd0, tags_d};
+
+  always_comb begin
+    turn_d = '0;
+    for (int l = 0; l < LAYOUTS; l++) begin
+      if (layout_d[l]) turn_d[turn_of(l)] = 1'b1;
+    end
+  end
+
+  generate
+    for (genvar g = 0; g < GROUPS; g++) begin : gen_copies
+      (* keep *) always_ff @(posedge clk) begin
+        if (take0) turn1_q[g*TURNS +: TURNS] <= turn_d;
+      end
+      (* keep *) always_ff @(posedge clk) begin
+        if (take0) turn_ip1_q[g*3 +: 3] <= tags_d;
+      end
+    end
+  endgenerate
+
+  (* keep *) always_ff @(posedge clk) begin
+    if (take0) begin
+      layout1_q <= layout_d;
+      tags1_q   <= tags_d;
+    end
+  end
+
+  (* keep *) always_ff @(posedge clk) begin
+    if (take0) begin
+      layout1_copy_q <= layout_d;
+      row1_q         <= {tags_d[2:1], small0_q};
+    end
+  end
 
   always_ff @(posedge clk) begin
     head1_q <= take0 && small0_q < 4'(HEAD_BEATS);
@@ -234,18 +274,11 @@ module inc_parse #(
       type_vlan_q <= type_vlan_d;
       type_v4_q <= type_v4_d;
       type_v6_q <= type_v6_d;
-      layout1_q <= layout_d;
-      tags1_q   <= tags_d;
       is4_1_q   <= is4_d;
       is6_1_q   <= is6_d;
       for (int b = 0; b < HEAD_BEATS; b++) begin
-        hot1_q[b] <= small0_q == 4'(b);
-      end
-      for (int t = 0; t < TURNS; t++) begin
-        turn1_q[t] <= 1'b0;
-        for (int l = 0; l < LAYOUTS; l++) begin
-          if (turn_of(l) == t && layout_d[l]) turn1_q[t] <= 1'b1;
-        end
+        hot1_q[b]  <= small0_q == 4'(b);
+        past1_q[b] <= small0_q > 4'(b);
       end
     end
     if (rst) head1_q <= 1'b0;
@@ -274,12 +307,16 @@ module inc_parse #(
     l4_turned = '0;
     ip_en = '0;
     l4_en = '0;
-    for (int t = 0; t < 3; t++) begin
-      ip_turned = ip_turned |
-                  (twice1[((14+4*t) % BYTES)*8 +: DATA_W] & {DATA_W{tags1_q[t]}});
-    end
-    for (int t = 0; t < TURNS; t++) begin
-      l4_turned = l4_turned | (twice1[turn_lane(t)*8 +: DATA_W] & {DATA_W{turn1_q[t]}});
+    for (int i = 0; i < BYTES; i++) begin
+      for (int t = 0; t < 3; t++) begin
+        ip_turned[i*8 +: 8] = ip_turned[i*8 +: 8] |
+                              (twice1[((14+4*t) % BYTES + i)*8 +: 8] &
+                               {8{turn_ip1_q[(i/4)*3 + t]}});
+      end
+      for (int t = 0; t < TURNS; t++) begin
+        l4_turned[i*8 +: 8] = l4_turned[i*8 +: 8] |
+                              (twice1[(turn_lane(t) + i)*8 +: 8] & {8{turn1_q[(i/4)*TURNS + t]}});
+      end
     end
     for (int l = 0; l < LAYOUTS; l++) begin
       for (int i = 0; i < IP_BYTES; i++) begin
@@ -334,12 +371,13 @@ module inc_parse #(
                             opcode1[3:0] == 4'h9 || opcode1[3:0] == 4'hb};
 
   logic        version_bad_q;
-  logic        ihl_five_q;
+  logic        ihl_bad_q;    // IPv4, with options or too short a header
   logic [3:0]  over_q;       // 32-bit words of IPv4 options
-  logic        later_q;      // not the first fragment
-  logic        prot4_q, prot6_q;
-  logic [15:0] ip_plen_q;    // IP payload length
-  logic        ip_small_q;   // it has no room for UDP
+  logic        later_q;      // IPv4, not the first fragment
+  logic        more_q;       // IPv4, and not the last
+  logic        prot_bad_q;   // not UDP
+  logic [15:0] ip_total_q;   // length of IPv4, of the payload of IPv6
+  logic [1:0]  ip_small_q;   // both: it has no room for UDP
   logic [10:0] port_q;       // [n]: the UDP destination port is 4791 behind n words of options
   logic        no_sum_q;
   logic [3:0]  shorter_q;    // [e]: UDP is shorter than headers of ext_kind_q e
@@ -366,17 +404,20 @@ module inc_parse #(
     if (head1_q) begin
       if (ip_en[0]) begin
         version_bad_q <= ip_first1[7:4] != (is6_1_q ? 4'd6 : 4'd4);
-        ihl_five_q    <= ip_first1[3:0] == 4'd5;
-        over_q        <= (ip_first1[3:0] > 4'd5) ? ip_first1[3:0] - 4'd5 : 4'd0;
+        ihl_bad_q     <= !is6_1_q && ip_first1[3:0] != 4'd5;
+        over_q        <= (!is6_1_q && ip_first1[3:0] > 4'd5) ? ip_first1[3:0] - 4'd5 : 4'd0;
       end
       if (ip_en[6]) begin
-        later_q <= frag1[12:0] != '0;
-        prot6_q <= frag1[15:8] == 8'd17;
+        later_q <= !is6_1_q && frag1[12:0] != '0;
+        more_q  <= !is6_1_q && frag1[13];
       end
-      if (ip_en[9]) prot4_q <= ip_turned[(9 % BYTES)*8 +: 8] == 8'd17;
+      if (is6_1_q ? ip_en[6] : ip_en[9]) begin
+        prot_bad_q <= (is6_1_q ? frag1[15:8] : ip_turned[(9 % BYTES)*8 +: 8]) != 8'd17;
+      end
       if (is6_1_q ? ip_en[4] : ip_en[2]) begin
-        ip_plen_q  <= is6_1_q ? total1 : total1 - 16'd20;
-        ip_small_q <= total1 < (is6_1_q ? 16'd8 : 16'd28);
+        ip_total_q    <= total1;
+        ip_small_q[0] <= total1[15:5] == '0;
+        ip_small_q[1] <= is6_1_q ? total1[4:3] == '0 : total1[4:2] != '1; // 8, 28
       end
       for (int n = 0; n < 11; n++) begin
         if (l4_en[4*n+2]) begin
@@ -423,6 +464,8 @@ module inc_parse #(
   logic [3:0]        small2_q;
   logic              is4_2_q;
   logic              is6_2_q;
+  logic              neither2_q;    // neither IPv4 nor IPv6
+  logic [1:0]        v6_copy2_q;    // is6_2_q, in copies
   logic [3:0]        base2_q;       // headers are 54 + 4*base2_q bytes and the extended ones
   logic              headers_in2_q; // they are in
   logic              done1_q, done2_q; // they were in with an earlier beat
@@ -430,21 +473,22 @@ module inc_parse #(
   logic              length_in2_q;  // the UDP length is in
   logic [POS_W-1:0]  start2_q;      // first byte of this beat, counted from UDP; signed
   logic [POS_W-1:0]  next2_q;       // the same of the beat behind
-  logic [POS_W-1:0]  room2_q;       // bytes behind IP up to this beat; signed
-  logic [POS_W-1:0]  room8_2_q;     // and less 8
+  logic [LEN_W:0]    len2_q;        // bytes of the frame up to this beat
+  logic [POS_W-1:0]  minus2_q;      // to be added: those before UDP, negative
+  logic [POS_W-1:0]  minus8_2_q;    // and 8 more
   wire  [BYTES-1:0]  take2;
-  wire  [31:0]       constant2;
+  wire  [31:0]       constant3;
   logic [BYTES-1:0]  sum2_q;  // bytes of addresses and UDP
 
   inc_icrc_cover #(
     .DATA_W(DATA_W)
   ) u_cover (
     .clk     (clk),
-    .tags    (tags1),
+    .tags    (row1_q[5:4]),
     .is_v6   (is6_1_q),
-    .beat    (small1_q),
+    .beat    (row1_q[3:0]),
     .take    (take2),
-    .constant(constant2)
+    .constant(constant3)
   );
 
   // Addresses start at IP+12 (IPv6: +8): 26 + 4t or 22 + 4t.
@@ -481,23 +525,25 @@ module inc_parse #(
     minus_l4_next = '0;
     minus_l4_8    = '0;
     for (int l = 0; l < LAYOUTS; l++) begin
-      if (layout1_q[l]) begin
+      if (layout1_copy_q[l]) begin
         minus_l4      = minus_l4 | POS_W'(-l4_at(l));
         minus_l4_next = minus_l4_next | POS_W'(BYTES - l4_at(l));
         minus_l4_8    = minus_l4_8 | POS_W'(-l4_at(l) - 8);
-        length_in1    = length_in1 | (small1_q >= 4'((l4_at(l) + 5) / BYTES));
+      end
+      if (layout1_q[l]) begin
+        length_in1 = length_in1 | past1_q[(l4_at(l) + 5) / BYTES] | hot1_q[(l4_at(l) + 5) / BYTES];
         for (int e = 0; e < 4; e++) begin
-          in1[e] = in1[e] | (small1_q > 4'(head_last(l, e) / BYTES)) |
-                   (small1_q == 4'(head_last(l, e) / BYTES) && keep1_q[head_last(l, e) % BYTES]);
+          in1[e] = in1[e] | past1_q[head_last(l, e) / BYTES] |
+                   (hot1_q[head_last(l, e) / BYTES] && keep1_q[head_last(l, e) % BYTES]);
         end
       end
     end
   end
 
   // Headers are complete with the beat that holds their last byte. If the opcode has not come yet,
-  // what its register holds says at least the end of BTH, so the answer is no all the same.
-  wire [1:0] kind_now    = l4_en[8] ? ext_kind1 : ext_kind_q;
-  wire       headers_in1 = in1[kind_now];
+  // what its register holds says at least the end of BTH, so the answer is no all the same; so it
+  // is in the beat of the opcode, if that cannot hold the end of BTH, 11 bytes on.
+  wire headers_in1 = (BYTES > 11 && l4_en[8]) ? in1[ext_kind1] : in1[ext_kind_q];
 
   always_ff @(posedge clk) begin
     v2_q    <= v1_q;
@@ -511,14 +557,15 @@ module inc_parse #(
       port2_q  <= port1_q;
       small2_q <= small1_q;
       is4_2_q  <= is4_1_q;
-      is6_2_q  <= is6_1_q;
+      neither2_q <= !is4_1_q && !is6_1_q;
       base2_q  <= {2'd0, tags1} + (is6_1_q ? 4'd5 : 4'd0);
       headers_in2_q <= headers_in1;
       length_in2_q  <= length_in1;
       start2_q  <= {1'b0, beat1_q, LANE_W'(0)} + minus_l4;
       next2_q   <= {1'b0, beat1_q, LANE_W'(0)} + minus_l4_next;
-      room2_q   <= len1_q + minus_l4;
-      room8_2_q <= len1_q + minus_l4_8;
+      len2_q     <= len1_q;
+      minus2_q   <= minus_l4;
+      minus8_2_q <= minus_l4_8;
     end
     if (rst) begin
       v2_q    <= 1'b0;
@@ -527,11 +574,22 @@ module inc_parse #(
     end
   end
 
+  (* keep *) always_ff @(posedge clk) begin
+    if (v1_q) is6_2_q <= is6_1_q;
+  end
+
+  generate
+    for (genvar c = 0; c < 2; c++) begin : gen_v6_copies
+      (* keep *) always_ff @(posedge clk) begin
+        if (v1_q) v6_copy2_q[c] <= is6_1_q;
+      end
+    end
+  endgenerate
+
   // ---------------------------------------------------------------------------------------------
   // Clock 2 to 3: fields, lengths, causes. Registers may still hold bytes of an earlier frame where
   // this one is too short; then a cause that sees the length comes first in the order.
 
-  wire        more_frags = ip_q[6*8+5];
   wire [15:0] udp_length = {l4_q[4*8 +: 8], l4_q[5*8 +: 8]};
   wire [7:0]  opcode     = l4_q[8*8 +: 8];
   wire [1:0]  pad        = l4_q[9*8+4 +: 2];
@@ -545,9 +603,14 @@ module inc_parse #(
   wire [14:0] up_units    = {1'b0, udp_length[15:2]} + 15'(up_q);
   wire [15:0] beats_all   = 16'(up_units >> SHIFT_W);
 
-  // Too short for UDP behind the options that there are.
-  wire short_room = room8_2_q[POS_W-1] ||
-                    (is4_2_q && room8_2_q[POS_W-1:6] == '0 && room8_2_q[5:2] < over_q);
+  // The UDP length is what IP says: udp + 20 + ~total = -1 (IPv6: without 20), seen without a carry
+  // chain: sum bits and carry bits of the three numbers are complements.
+  wire [15:0] over_udp  = is6_2_q ? 16'd0 : 16'd20;
+  wire [15:0] not_total = ~ip_total_q;
+  wire [15:0] sum_bits  = udp_length ^ not_total ^ over_udp;
+  wire [14:0] carries   = (udp_length[14:0] & not_total[14:0]) |
+                          ((udp_length[14:0] | not_total[14:0]) & over_udp[14:0]);
+  wire        udp_bad   = (sum_bits ^ {carries, 1'b0}) != '1;
 
   // [v]: verdict v applies. Those of the end of the frame are not among them. hdr_causes: what the
   // headers alone show, fast; of several some may be missing.
@@ -558,15 +621,15 @@ module inc_parse #(
   always_comb begin
     port_hot = '0;
     for (int n = 0; n < 11; n++) begin
-      port_hot[n] = (is4_2_q ? over_q : 4'd0) == 4'(n);
+      port_hot[n] = over_q == 4'(n);
     end
-    not_roce = !(is4_2_q || is6_2_q) || !(is6_2_q ? prot6_q : prot4_q) || (is4_2_q && later_q);
+    not_roce = neither2_q || prot_bad_q || later_q;
     causes = '0;
     causes[IP_VERSION]       = version_bad_q;
-    causes[IP_HEADER_LENGTH] = is4_2_q && !ihl_five_q;
-    causes[IP_FRAGMENT]      = is4_2_q && more_frags;
-    causes[IP_LENGTH]        = ip_small_q;
-    causes[UDP_LENGTH]       = udp_length != ip_plen_q;
+    causes[IP_HEADER_LENGTH] = ihl_bad_q;
+    causes[IP_FRAGMENT]      = more_q;
+    causes[IP_LENGTH]        = &ip_small_q;
+    causes[UDP_LENGTH]       = udp_bad;
     causes[BTH_LENGTH]       = shorter_q[0];
     causes[BTH_TVER]         = tver_bad_q;
     causes[OPCODE]           = !known_q;
@@ -576,12 +639,9 @@ module inc_parse #(
     causes[AETH_SYNDROME]    = is_ack_q && synd_bad_q;
     hdr_causes = causes;
     // A frame that ends within its headers is not taken, whatever the registers hold.
-    hdr_causes[NOT_ROCE] = not_roce || ((is6_2_q || ihl_five_q) && !port_q[0]) ||
-                           !headers_in2_q;
+    hdr_causes[NOT_ROCE] = not_roce || (!ihl_bad_q && !port_q[0]) || !headers_in2_q;
     causes[MAC_ERROR]    = user2_q; // causes count in the last beat
-    causes[NOT_ROCE]     = not_roce || (port_hot & port_q) == '0 || (last2_q && short_room);
-    causes[IP_LENGTH]    = ip_small_q ||
-                           (last2_q && $signed({3'd0, ip_plen_q}) > $signed(room2_q));
+    causes[NOT_ROCE]     = not_roce || (port_hot & port_q) == '0;
   end
 
   function automatic logic [7:0] first_of(input logic [ICRC:0] set);
@@ -591,12 +651,23 @@ module inc_parse #(
     end
   endfunction
 
+  // The first cause of the headers: that of the UDP length is known last, so it chooses last
+  // between what comes before and behind.
+  localparam logic [ICRC:0] BEFORE_UDP = (ICRC+1)'((1 << UDP_LENGTH) - 1);
+  localparam logic [ICRC:0] BEHIND_UDP = ~((ICRC+1)'((2 << UDP_LENGTH) - 1));
+  wire [7:0] before_udp  = first_of(hdr_causes & BEFORE_UDP);
+  wire [7:0] behind_udp  = first_of(hdr_causes & BEHIND_UDP);
+  wire       some_before = (hdr_causes & BEFORE_UDP) != '0;
+  wire       some_behind = (hdr_causes & BEHIND_UDP) != '0;
+  wire       pays_all    = !some_before && !some_behind && fits;
+
   inc_pkg::hdr_t hdr;
 
   always_comb begin
     hdr = '0;
-    hdr.verdict   = first_of(hdr_causes);
-    hdr.pay_beats = (hdr_causes == '0 && fits) ? beats_all : '0;
+    hdr.verdict   = some_before ? before_udp
+                    : udp_bad ? inc_spec_pkg::VERDICT_UDP_LENGTH : behind_udp;
+    hdr.pay_beats = (pays_all && !udp_bad) ? beats_all : '0;
     hdr.port      = port2_q;
     hdr.dmac      = {mac_q[0*8 +: 8], mac_q[1*8 +: 8], mac_q[2*8 +: 8],
                      mac_q[3*8 +: 8], mac_q[4*8 +: 8], mac_q[5*8 +: 8]};
@@ -604,7 +675,7 @@ module inc_parse #(
                      mac_q[9*8 +: 8], mac_q[10*8 +: 8], mac_q[11*8 +: 8]};
     hdr.is_v6     = is6_2_q;
     for (int i = 0; i < 16; i++) begin
-      if (is6_2_q) begin
+      if (v6_copy2_q[i / 8]) begin
         hdr.sip[(15-i)*8 +: 8] = ip_q[(8+i)*8 +: 8];
         hdr.dip[(15-i)*8 +: 8] = ip_q[(24+i)*8 +: 8];
       end else if (i < 4) begin
@@ -665,37 +736,39 @@ module inc_parse #(
   // end the payload beat; the ICRC that follows the payload sees to it that there is one.
 
   logic [DATA_W-1:0]  data3_q;
-  logic               last3_q;
+  logic               last3_q, last3_copy_q; // the copy: for what is not the data
   logic               pend_q, pend_d;   // a payload beat starts in data3_q and is not out
   logic [FILL_W-1:0]  left_q, left_d;   // payload beats not out yet
-  logic [SHIFT_W-1:0] shift_q;          // payload starts at lane 2 + 4*shift
+  logic [UNITS/2*SHIFT_W-1:0] shift_q;  // payload starts at lane 2 + 4*shift; copies for 8 lanes
   logic [BYTES-1:0]   tail_q, tail_d;   // bytes that count in the last payload beat
   logic               one_left_q, one_left_d;
   logic               fresh_q;          // the header was handed on in the clock before
-  logic [3:0]         bad_q;            // some cause of its headers, in four parts
-  logic               fits_q;           // it is a data frame, and no RoCE MTU is exceeded
+  logic               fits_q;           // it is a data frame without a cause but, perhaps:
+  logic               udp_bad_q;        // UDP_LENGTH
   logic               pays_q;           // pays, in the clocks after
 
   // The payload goes on if no cause is known: judged in the clock after they were found.
-  wire               pays = fresh_q ? bad_q == '0 && fits_q : pays_q;
-  wire               emit = pend_q && pays && (last3_q || v2_q);
+  wire               pays = fresh_q ? fits_q && !udp_bad_q : pays_q;
+  wire               emit = pend_q && pays && (last3_copy_q || v2_q);
   wire               emit_last = one_left_q;
-  wire [FILL_W-1:0]  left_after = !emit ? left_q : last3_q ? '0 : left_q - FILL_W'(1);
-  wire [FILL_W-1:0]  fill = last3_q ? left_q - FILL_W'(1) : '0;
+  wire [FILL_W-1:0]  left_after = !emit ? left_q : last3_copy_q ? '0 : left_q - FILL_W'(1);
+  wire [FILL_W-1:0]  fill = last3_copy_q ? left_q - FILL_W'(1) : '0;
   wire [2*DATA_W-1:0] pair = {last3_q ? '0 : data2_q, data3_q};
   logic [DATA_W-1:0] aligned;
 
   always_comb begin
     pend_d = pend_q && !emit;
     left_d = left_after;
-    one_left_d = emit ? left_q == FILL_W'(2) && !last3_q : one_left_q;
+    one_left_d = emit ? left_q == FILL_W'(2) && !last3_copy_q : one_left_q;
     if (v2_q) pend_d = done2_q && left_after != '0;
     if (push2_q) begin
       pend_d = !no_payload;
       left_d = beats_all[FILL_W-1:0];
       one_left_d = beats_all == 16'd1;
     end
-    aligned = pair[32'(shift_q)*32 + 16 +: DATA_W];
+    for (int g = 0; g < UNITS/2; g++) begin
+      aligned[g*64 +: 64] = pair[32'(shift_q[g*SHIFT_W +: SHIFT_W])*32 + g*64 + 16 +: 64];
+    end
     if (emit_last) begin
       for (int i = 0; i < BYTES; i++) begin
         if (!tail_q[i]) aligned[i*8 +: 8] = '0;
@@ -722,14 +795,11 @@ module inc_parse #(
     pays_q  <= pays;
     if (v2_q) begin
       data3_q <= data2_q;
-      last3_q <= last2_q;
     end
     if (push2_q) begin
-      shift_q <= SHIFT_W'(32'(head_units) + 32'd13); // (54 + 4*head_units - 2) / 4
       tail_q  <= tail_d;
-      bad_q <= {hdr_causes[ICRC:BTH_LENGTH] != '0, hdr_causes[UDP_LENGTH], hdr_causes[IP_LENGTH],
-                hdr_causes[IP_FRAGMENT:0] != '0};
-      fits_q  <= fits;
+      fits_q    <= pays_all;
+      udp_bad_q <= udp_bad;
     end
     if (rst) begin
       pend_q <= 1'b0;
@@ -739,35 +809,58 @@ module inc_parse #(
     end
   end
 
-  // ---------------------------------------------------------------------------------------------
-  // Clocks 3 to 5: checksums and ICRC over the beat in data3_q, then the final verdict.
+  (* keep *) always_ff @(posedge clk) begin
+    if (v2_q) last3_q <= last2_q;
+  end
+  (* keep *) always_ff @(posedge clk) begin
+    if (v2_q) last3_copy_q <= last2_q;
+  end
 
-  logic             v3_q, v4_q, v5_q;  // the beat is the last of its frame
+  generate
+    for (genvar g = 0; g < UNITS/2; g++) begin : gen_shift
+      (* keep *) always_ff @(posedge clk) begin
+        if (push2_q) begin // (54 + 4*head_units - 2) / 4
+          shift_q[g*SHIFT_W +: SHIFT_W] <= SHIFT_W'(32'(head_units) + 32'd13);
+        end
+      end
+    end
+  endgenerate
+
+  // ---------------------------------------------------------------------------------------------
+  // Clocks 3 to 7: checksums and ICRC over the beat in data3_q, then the final verdict.
+
+  logic             v3_q, v4_q, v5_q, v6_q, v7_q; // the beat is the last of its frame
   logic             beat3_q;           // a new beat is in data3_q
   logic             first3_q;
   logic             at_end3_q;
   logic             update3_q;
   logic [BYTES-1:0] icrc_take3_q;
   logic [BYTES-1:0] sum_take3_q;
-  logic [31:0]      constant3_q;
   logic [SHIFT_W-1:0] zeros3_q;
   logic [31:0]      extra3_q;
   logic [ICRC:0]    causes3_q;
-  logic [7:0]       early4_q;            // first of those, and where it stands among the late ones
-  logic             early_ip4_q;         // before IP_CHECKSUM
-  logic             early_udp4_q;        // before UDP_CHECKSUM
-  logic [7:0]       known4;              // first of those and of IP_CHECKSUM
-  logic [7:0]       ok5_q;               // final verdict if ICRC and UDP checksum are right
-  logic [7:0]       icrc_bad5_q;         // if the first is not
-  logic [7:0]       udp_bad5_q;          // if the second is not
-  logic [7:0]       final5;
-  logic             no_sum3_q, no_sum4_q, no_sum5_q;
+  logic [ICRC:0]    causes4_q, causes4_d; // with those that compare lengths
+  logic [3:0]       over3_q;
+  logic [POS_W-1:0] room3_q;           // bytes behind IP up to this beat; signed
+  logic [POS_W-1:0] room8_3_q;         // and less 8
+  logic [POS_W-1:0] named3_q;          // bytes that IP says are behind it; signed
+  logic [7:0]       early5_q;          // first of those, and where it stands among the late ones
+  logic             early_ip5_q;       // before IP_CHECKSUM
+  logic             early_udp5_q;      // before UDP_CHECKSUM
+  logic [7:0]       known6_q, known6_d; // first of those and of IP_CHECKSUM
+  logic             early_udp6_q;      // it comes before UDP_CHECKSUM
+  logic [7:0]       ok7_q;             // final verdict if ICRC and UDP checksum are right
+  logic [7:0]       icrc_bad7_q;       // if the first is not
+  logic [7:0]       udp_bad7_q;        // if the second is not
+  logic [7:0]       final7;
+  logic [6:3]       no_sum_at_q;       // no_sum_q, [n]: of the frame in clock n
+  logic             no_sum7_q;
   logic             is4_3_q, is4_4_q;
   logic [17:0]      ip_a3_q, ip_b3_q, ip_c3_q;  // header checksum: 4, 4 and 2 words
   logic [19:0]      ip_sum4_q;
-  logic             ip_bad4;
-  wire              icrc_good5;
-  wire              udp_good5;
+  logic             ip_bad5_q;
+  wire              icrc_good7;
+  wire              udp_good7;
 
   function automatic logic [17:0] word(input logic [15:0] w);
     word = {2'b00, w};
@@ -780,11 +873,9 @@ module inc_parse #(
     update3_q    <= !past_end;
     icrc_take3_q <= take2 & inside_end;
     sum_take3_q  <= sum2_q & inside_end;
-    constant3_q  <= constant2;
     zeros3_q     <= ~end_lane[LANE_W-1:2]; // (BYTES - end_lane - 2) / 4; end_lane is 2 mod 4
     extra3_q     <= {udp_length[7:0], udp_length[15:8], 16'h1100};
     causes3_q    <= causes;
-    no_sum3_q    <= no_sum_q;
     is4_3_q      <= is4_2_q;
     ip_a3_q      <= word(ip_q[0 +: 16]) + word(ip_q[16 +: 16]) + word(ip_q[32 +: 16]) +
                     word(ip_q[48 +: 16]);
@@ -792,23 +883,46 @@ module inc_parse #(
                     word(ip_q[112 +: 16]);
     ip_c3_q      <= word(ip_q[128 +: 16]) + word(ip_q[144 +: 16]);
     ip_sum4_q    <= {2'b00, ip_a3_q} + {2'b00, ip_b3_q} + {2'b00, ip_c3_q};
-    early4_q     <= first_of(causes3_q);
-    early_ip4_q  <= causes3_q[IP_CHECKSUM-1:0] != '0;
-    early_udp4_q <= causes3_q[UDP_CHECKSUM-1:0] != '0;
-    ok5_q        <= known4;
-    icrc_bad5_q  <= (known4 == inc_spec_pkg::VERDICT_OK) ? inc_spec_pkg::VERDICT_ICRC : known4;
-    udp_bad5_q   <= (early_udp4_q || ip_bad4) ? known4 : inc_spec_pkg::VERDICT_UDP_CHECKSUM;
-    no_sum4_q    <= no_sum3_q;
-    no_sum5_q    <= no_sum4_q;
+    over3_q      <= over_q;
+    room3_q      <= len2_q + minus2_q;
+    room8_3_q    <= len2_q + minus8_2_q;
+    named3_q     <= {3'd0, ip_total_q} - (is6_2_q ? POS_W'(0) : POS_W'(20));
+    causes4_q    <= causes4_d;
+    early5_q     <= first_of(causes4_q);
+    early_ip5_q  <= causes4_q[IP_CHECKSUM-1:0] != '0;
+    early_udp5_q <= causes4_q[UDP_CHECKSUM-1:0] != '0;
+    // Right iff the folded sum is 0xffff, the same reasoning as in inc_udp_check.
+    ip_bad5_q    <= is4_4_q && {12'd0, ip_sum4_q[19:16]} != ~ip_sum4_q[15:0];
+    known6_q     <= known6_d;
+    early_udp6_q <= early_udp5_q || ip_bad5_q;
+    ok7_q        <= known6_q;
+    icrc_bad7_q  <= (known6_q == inc_spec_pkg::VERDICT_OK) ? inc_spec_pkg::VERDICT_ICRC : known6_q;
+    udp_bad7_q   <= early_udp6_q ? known6_q : inc_spec_pkg::VERDICT_UDP_CHECKSUM;
+    no_sum_at_q  <= {no_sum_at_q[5:3], no_sum_q};
+    no_sum7_q    <= no_sum_at_q[6];
     is4_4_q      <= is4_3_q;
     v3_q         <= v2_q && last2_q;
     v4_q         <= v3_q;
     v5_q         <= v4_q;
+    v6_q         <= v5_q;
+    v7_q         <= v6_q;
     if (rst) begin
       v3_q <= 1'b0;
       v4_q <= 1'b0;
       v5_q <= 1'b0;
+      v6_q <= 1'b0;
+      v7_q <= 1'b0;
     end
+  end
+
+  always_comb begin
+    causes4_d = causes3_q;
+    // Too short for UDP behind the options that there are.
+    if (room8_3_q[POS_W-1] || (room8_3_q[POS_W-1:6] == '0 && room8_3_q[5:2] < over3_q)) begin
+      causes4_d[NOT_ROCE] = 1'b1;
+    end
+    if ($signed(named3_q) > $signed(room3_q)) causes4_d[IP_LENGTH] = 1'b1;
+    known6_d = (ip_bad5_q && !early_ip5_q) ? inc_spec_pkg::VERDICT_IP_CHECKSUM : early5_q;
   end
 
   inc_icrc_check #(
@@ -820,9 +934,9 @@ module inc_parse #(
     .beat_update  (update3_q),
     .beat_data    (data3_q),
     .beat_take    (icrc_take3_q),
-    .beat_constant(constant3_q),
+    .beat_constant(constant3),
     .beat_zeros   (zeros3_q),
-    .good         (icrc_good5)
+    .good         (icrc_good7)
   );
 
   inc_udp_check #(
@@ -836,21 +950,18 @@ module inc_parse #(
     .beat_data  (data3_q),
     .beat_take  (sum_take3_q),
     .beat_extra (extra3_q),
-    .good       (udp_good5)
+    .good       (udp_good7)
   );
 
   always_comb begin
-    // Right iff the folded sum is 0xffff, the same reasoning as in inc_udp_check.
-    ip_bad4 = is4_4_q && {12'd0, ip_sum4_q[19:16]} != ~ip_sum4_q[15:0];
-    known4  = (ip_bad4 && !early_ip4_q) ? inc_spec_pkg::VERDICT_IP_CHECKSUM : early4_q;
-    final5  = ok5_q;
-    if (!icrc_good5)              final5 = icrc_bad5_q;
-    if (!no_sum5_q && !udp_good5) final5 = udp_bad5_q;
+    final7 = ok7_q;
+    if (!icrc_good7)              final7 = icrc_bad7_q;
+    if (!no_sum7_q && !udp_good7) final7 = udp_bad7_q;
   end
 
   // ---------------------------------------------------------------------------------------------
   // FIFOs. A beat is taken only if all that is on its way fits everywhere: a header is pushed out
-  // of clock 2, a payload beat out of clock 3, an end out of clock 5, and two beats are taken
+  // of clock 2, a payload beat out of clock 3, an end out of clock 7, and two beats are taken
   // before a count is seen.
 
   localparam int PAY_CW = $clog2(PAY_DEPTH + 1);
@@ -864,7 +975,7 @@ module inc_parse #(
 
   always_comb begin
     ready_d = pay_count <= PAY_CW'(PAY_DEPTH - 5) && hdr_count <= HDR_CW'(HDR_DEPTH - 4) &&
-              eof_count <= EOF_CW'(EOF_DEPTH - 7);
+              eof_count <= EOF_CW'(EOF_DEPTH - 9);
   end
 
   always_ff @(posedge clk) begin
@@ -914,8 +1025,8 @@ module inc_parse #(
   ) u_eof_queue (
     .clk       (clk),
     .rst       (rst),
-    .s_valid   (v5_q),
-    .s_data    (final5),
+    .s_valid   (v7_q),
+    .s_data    (final7),
     .m_valid   (m_eof_valid),
     .m_ready   (m_eof_ready),
     .m_data    (m_eof_verdict),
@@ -929,11 +1040,13 @@ module inc_parse #(
   wire [DATA_W-1:0] pay_data;
   wire              pay_last;
   wire [FILL_W-1:0] pay_fill;
-  logic [FILL_W-1:0] fill_q, fill_d;
-  wire              filling = fill_q != '0;
+  wire              pay_fills;           // pay_fill is not 0
+  logic [FILL_W-1:0] fill_q;
+  logic             filling_q, filling_d; // fill_q is not 0
+  logic             fill_one_q;           // fill_q is 1
 
   inc_fifo #(
-    .DATA_W (DATA_W + 1 + FILL_W),
+    .DATA_W (DATA_W + 2 + FILL_W),
     .DEPTH  (PAY_DEPTH),
     .OUT_REG(1)
   ) u_pay_fifo (
@@ -941,28 +1054,29 @@ module inc_parse #(
     .rst    (rst),
     .s_valid(emit),
     .s_ready(pay_room),
-    .s_data ({fill, emit_last, aligned}),
+    .s_data ({fill, fill != '0, emit_last, aligned}),
     .m_valid(pay_valid),
-    .m_ready(m_pay_ready && !filling),
-    .m_data ({pay_fill, pay_last, pay_data}),
+    .m_ready(m_pay_ready && !filling_q),
+    .m_data ({pay_fill, pay_fills, pay_last, pay_data}),
     .count  (pay_count)
   );
 
-  assign m_pay_valid = pay_valid || filling;
-  assign m_pay_data  = filling ? '0 : pay_data;
-  assign m_pay_last  = filling ? fill_q == FILL_W'(1) : pay_last;
+  assign m_pay_valid = pay_valid || filling_q;
+  assign m_pay_data  = filling_q ? '0 : pay_data;
+  assign m_pay_last  = filling_q ? fill_one_q : pay_last;
 
   always_comb begin
-    fill_d = fill_q;
-    if (m_pay_ready) begin
-      if (filling) fill_d = fill_q - FILL_W'(1);
-      else if (pay_valid) fill_d = pay_fill;
-    end
+    filling_d = filling_q;
+    if (m_pay_ready) filling_d = filling_q ? !fill_one_q : pay_valid && pay_fills;
   end
 
   always_ff @(posedge clk) begin
-    fill_q <= fill_d;
-    if (rst) fill_q <= '0;
+    filling_q <= filling_d;
+    if (m_pay_ready || !filling_q) begin
+      fill_q     <= filling_q ? fill_q - FILL_W'(1) : pay_fill;
+      fill_one_q <= filling_q ? fill_q == FILL_W'(2) : pay_fill == FILL_W'(1);
+    end
+    if (rst) filling_q <= 1'b0;
   end
 
   wire unused_ok = &{1'b0, hdr_next, pay_room};

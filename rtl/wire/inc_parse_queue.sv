@@ -32,7 +32,7 @@ module inc_parse_queue #(
 
   logic [DATA_W-1:0] mem [DEPTH];
   logic [AW-1:0]     wr_q, rd_q;
-  logic [CW-1:0]     count_q;
+  logic [CW-1:0]     count_q, more, less;
   logic              held_q;             // out_q holds the oldest word
   logic [DATA_W-1:0] out_q;
   logic              stored_q, stored_d; // the memory holds words behind it
@@ -49,6 +49,14 @@ module inc_parse_queue #(
   assign next_valid = stored_q || (held_q && s_valid);
   assign next_data  = stored_q ? mem[rd_q] : s_data;
   assign count      = count_q;
+
+  // As in inc_fifo: one more and one less stand by.
+  always_comb begin
+    for (int i = 0; i < CW; i++) begin
+      more[i] = count_q[i] ^ (&(count_q | ({CW{1'b1}} << i)));
+      less[i] = count_q[i] ^ !(|(count_q & ~({CW{1'b1}} << i)));
+    end
+  end
 
   // The last stored word leaves and none comes: what is left is the one in out_q.
   always_comb begin
@@ -67,8 +75,8 @@ module inc_parse_queue #(
     stored_q <= stored_d;
     if (store) wr_q <= wr_q + AW'(1);
     if (fetch) rd_q <= rd_q + AW'(1);
-    if (kept && !pop) count_q <= count_q + CW'(1);
-    if (pop && !kept) count_q <= count_q - CW'(1);
+    if (kept && !pop) count_q <= more;
+    if (pop && !kept) count_q <= less;
     if (rst) begin
       held_q   <= 1'b0;
       stored_q <= 1'b0;

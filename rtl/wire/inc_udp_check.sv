@@ -4,9 +4,9 @@
 //
 // Ports:         as inc_icrc_check; beat_take selects the addresses and the UDP bytes (which
 //                follow them directly in both IP versions); beat_extra is added once a frame,
-//                with the beat that has beat_end: pseudo-header length and protocol. good, 2
+//                with the beat that has beat_end: pseudo-header length and protocol. good, 4
 //                clocks after a beat: the sum is right.
-// Latency:       2 clocks, then combinational from registers.
+// Latency:       4 clocks; good is a register.
 // Throughput:    1 beat per clock; no back-pressure. No reset: beat_first starts anew.
 // Parameters:    DATA_W 64..4096, a power of two.
 // Source:        RFC 768, RFC 8200 8.1.
@@ -26,42 +26,49 @@ module inc_udp_check #(
   output wire                good
 );
 
-  // Words of a group are added in the first clock, groups in the second.
+  // Words of a group are added in the first clock, groups in the second, beats in the third.
   localparam int WORDS  = DATA_W / 16;
   localparam int GROUP  = (WORDS < 8) ? WORDS : 8;
   localparam int GROUPS = WORDS / GROUP;
 
-  logic [GROUPS*20-1:0] part_q, part_d;
-  logic [16:0]          extra_q;
-  logic                 first_q;
-  logic                 update_q;
+  logic [GROUPS*20-1:0] part1_q, part1_d;
+  logic [31:0]          extra1_q;
+  logic [24:0]          part2_q, part2_d; // 4096 bits: 256 words and the two of beat_extra
+  logic                 first1_q, first2_q;
+  logic                 update1_q, update2_q;
   logic [31:0]          sum_q, sum_d; // 64 KiB of words fit: nothing is lost
+  logic                 good_q;
 
   always_comb begin
-    part_d = '0;
+    part1_d = '0;
     for (int g = 0; g < GROUPS; g++) begin
       for (int i = 0; i < GROUP; i++) begin
-        part_d[g*20 +: 20] = part_d[g*20 +: 20] + {4'b0,
+        part1_d[g*20 +: 20] = part1_d[g*20 +: 20] + {4'b0,
           beat_data[(g*GROUP+i)*16+8 +: 8] & {8{beat_take[(g*GROUP+i)*2+1]}},
           beat_data[(g*GROUP+i)*16   +: 8] & {8{beat_take[(g*GROUP+i)*2]}}};
       end
     end
-    sum_d = (first_q ? 32'd0 : sum_q) + {15'd0, extra_q};
+    part2_d = {9'd0, extra1_q[15:0]} + {9'd0, extra1_q[31:16]};
     for (int g = 0; g < GROUPS; g++) begin
-      sum_d = sum_d + {12'd0, part_q[g*20 +: 20]};
+      part2_d = part2_d + {5'd0, part1_q[g*20 +: 20]};
     end
+    sum_d = (first2_q ? 32'd0 : sum_q) + {7'd0, part2_q};
   end
 
-  // sum = hi * 2^16 + lo is a non-zero multiple of 0xffff iff hi + lo is 0xffff: hi < 2^15, so it
-  // cannot be twice that.
-  assign good = sum_q[31:16] == ~sum_q[15:0];
+  assign good = good_q;
 
   always_ff @(posedge clk) begin
-    first_q  <= beat_first;
-    update_q <= beat_valid && beat_update;
-    extra_q  <= beat_end ? {1'b0, beat_extra[15:0]} + {1'b0, beat_extra[31:16]} : 17'd0;
-    if (beat_valid) part_q <= part_d;
-    if (update_q) sum_q <= sum_d;
+    first1_q  <= beat_first;
+    first2_q  <= first1_q;
+    update1_q <= beat_valid && beat_update;
+    update2_q <= update1_q;
+    extra1_q  <= beat_end ? beat_extra : '0;
+    if (beat_valid) part1_q <= part1_d;
+    part2_q   <= part2_d;
+    if (update2_q) sum_q <= sum_d;
+    // sum = hi * 2^16 + lo is a non-zero multiple of 0xffff iff hi + lo is 0xffff: hi < 2^15, so it
+    // cannot be twice that.
+    good_q    <= sum_q[31:16] == ~sum_q[15:0];
   end
 
 endmodule
