@@ -1,16 +1,16 @@
 // Control: reads the control signal that opens a window of an unpinned pipe, and compares it with
 // the first one.
 //
-// The 16 bytes of a signal are caught as they go by (first) or wait (last beat); a clock later they
-// are compared, and in the next one the answer stands. The first signal of a slot is kept for the
-// others.
+// The 16 bytes of a signal are caught as they go by (first) or wait (last beat); then they are
+// compared byte by byte, the first fault is found, and the answer stands in registers. The first
+// signal of a slot is kept for the others.
 //
 // Ports:         begin_frame with the frame's first clock in PK; then, while it is a signal:
 //                pay_* its payload, last: the last beat waits. done: the answer stands. differs:
 //                it is not taken, because of kind, got, wanted. keep: it is committed, and the
 //                first of its slot.
 //                packets, op, dtype: of the window it asks for.
-// Latency:       2 clocks from the last beat offered to done; a frame without the form of one: 1.
+// Latency:       4 clocks from the last beat offered to done; a frame without the form of one: 3.
 // Reset:         none needed: begin_frame starts anew.
 // Parameters:    PIPES power of two; DATA_W 64..4096; FLOAT 0 or 1: floating point is built in.
 // Source:        protocol.md 10.
@@ -56,7 +56,7 @@ module inc_control #(
   localparam logic [12:0] SIZE = 13'd16;
 
   // ------------------------------------------------------------------ the 16 bytes
-  logic         caught_q, done_q;
+  logic         caught_q, parts_q, faults_q, done_q;  // steps that are done
   logic [127:0] raw_q;
   wire          catch_last = active && pay_valid && pay_last && !caught_q;
   generate
@@ -105,42 +105,54 @@ module inc_control #(
   wire        op_ok    = one_in || (s_op <= inc_spec_pkg::OP_XOR && !(float && bitwise)
                                     && !(float && FLOAT == 0));
 
-  // ceil(count / U), at most 2^22
-  wire [63:0] rest   = count & ~(64'hffff_ffff_ffff_ffff << mtu_log2);
-  wire [63:0] whole  = count >> mtu_log2;
-  wire        too_long = whole[63:23] != '0 || (whole[22] && (whole[21:0] != '0 || rest != '0));
+  wire        form_ok  = opcode == inc_spec_pkg::OPCODE_SEND_ONLY_IMM[3:0] && plen == SIZE;
+
+  // ceil(count / U), at most 2^22; U is 2^8 at least
+  logic [63:0] count_q, seq_q;        // of the first
+  logic [55:0] whole_q;               // U's
+  logic        rest_q;                // and a part of one
+  logic [7:0]  count_ne_q, seq_ne_q;  // bytes that differ from the first's
   logic [23:0] packets_q;
-  logic [63:0] count_q, seq_q;
+  wire  [63:0] rest     = count & ~(64'hffff_ffff_ffff_ffff << mtu_log2);
+  wire  [2:0]  shift    = 3'(mtu_log2 - 4'd8);
+  wire         too_long = whole_q[55:23] != '0
+                          || (whole_q[22] && (whole_q[21:0] != '0 || rest_q));
 
   logic bad_form_q, bad_type_q, bad_root_q, bad_flags_q, bad_count_q, bad_seq_q, bad_op_q,
-        bad_dtype_q, unable_q, first_q;
-  wire  form_ok = opcode == inc_spec_pkg::OPCODE_SEND_ONLY_IMM[3:0] && plen == SIZE;
+        bad_dtype_q, unable_q;
 
   always_ff @(posedge clk) begin
     if (catch_last) caught_q <= 1'b1;
-    if (active && (caught_q || !form_ok)) done_q <= 1'b1;
-    first_q     <= first;
+
+    parts_q <= active && (caught_q || !form_ok);
+    count_q <= kept[63:0];
+    seq_q   <= kept[127:64];
+    whole_q <= count[63:8] >> shift;
+    rest_q  <= rest != '0;
+    for (int i = 0; i < 8; i++) begin
+      count_ne_q[i] <= count[8*i +: 8] != kept[8*i +: 8];
+      seq_ne_q[i]   <= sequence_no[8*i +: 8] != kept[64 + 8*i +: 8];
+    end
+
+    faults_q    <= parts_q;
     bad_form_q  <= !form_ok;
     bad_type_q  <= first ? !type_ok : s_type != slot_imm[31:28];
     bad_op_q    <= !first && s_op != slot_imm[27:24];
     bad_dtype_q <= !first && s_dtype != slot_imm[23:20];
     bad_flags_q <= s_flags != (first ? my_flags : slot_imm[19:16]);
     bad_root_q  <= s_root != (first ? my_root : slot_imm[15:0]);
-    bad_count_q <= !first && count != kept[63:0];
-    bad_seq_q   <= !first && sequence_no != kept[127:64];
+    bad_count_q <= !first && count_ne_q != '0;
+    bad_seq_q   <= !first && seq_ne_q != '0;
     unable_q    <= first && !(dtype_ok && op_ok && !too_long);
-    packets_q   <= 24'(whole) + 24'(rest != '0);
-    count_q     <= kept[63:0];
-    seq_q       <= kept[127:64];
+    packets_q   <= whole_q[23:0] + 24'(rest_q);
+
     if (begin_frame) begin
       caught_q <= 1'b0;
-      done_q   <= 1'b0;
+      parts_q  <= 1'b0;
+      faults_q <= 1'b0;
     end
   end
 
-  assign done    = done_q;
-  assign differs = bad_form_q || bad_type_q || bad_root_q || bad_flags_q || bad_op_q || bad_dtype_q
-                   || bad_count_q || bad_seq_q || unable_q;
   assign packets = packets_q;
   assign op      = s_op;
   assign dtype   = s_dtype;
@@ -160,7 +172,7 @@ module inc_control #(
     end else if (bad_type_q) begin
       kind_d   = inc_spec_pkg::ERROR_KIND_CONTROL_TYPE;
       got_d    = 32'(s_type);
-      wanted_d = 32'(first_q ? coll : slot_imm[31:28]);
+      wanted_d = 32'(first ? coll : slot_imm[31:28]);
     end else if (bad_op_q) begin
       kind_d   = inc_spec_pkg::ERROR_KIND_CONTROL_OP;
       got_d    = 32'(s_op);
@@ -169,14 +181,14 @@ module inc_control #(
       kind_d   = inc_spec_pkg::ERROR_KIND_CONTROL_DTYPE;
       got_d    = 32'(s_dtype);
       wanted_d = 32'(slot_imm[23:20]);
-    end else if (bad_flags_q && !(first_q && bad_root_q)) begin
+    end else if (bad_flags_q && !(first && bad_root_q)) begin
       kind_d   = inc_spec_pkg::ERROR_KIND_CONTROL_FLAGS;
       got_d    = 32'(s_flags);
-      wanted_d = 32'(first_q ? my_flags : slot_imm[19:16]);
+      wanted_d = 32'(first ? my_flags : slot_imm[19:16]);
     end else if (bad_root_q) begin
       kind_d   = inc_spec_pkg::ERROR_KIND_CONTROL_ROOT;
       got_d    = 32'(s_root);
-      wanted_d = 32'(first_q ? my_root : slot_imm[15:0]);
+      wanted_d = 32'(first ? my_root : slot_imm[15:0]);
     end else if (unable_q) begin
       kind_d   = inc_spec_pkg::ERROR_KIND_CONTROL_UNSUPPORTED;
       got_d    = {16'd0, s_type, s_op, s_dtype, s_flags};
@@ -187,11 +199,25 @@ module inc_control #(
       wanted_d = count_q[31:0];
     end
   end
-  assign kind   = kind_d;
-  assign got    = got_d;
-  assign wanted = wanted_d;
 
-  wire unused_ok = &{1'b0, count_q, seq_q};
+  logic        differs_q;
+  logic [7:0]  kind_q;
+  logic [31:0] got_q, wanted_q;
+  always_ff @(posedge clk) begin
+    done_q    <= faults_q && !begin_frame;
+    differs_q <= bad_form_q || bad_type_q || bad_root_q || bad_flags_q || bad_op_q || bad_dtype_q
+                 || bad_count_q || bad_seq_q || unable_q;
+    kind_q    <= kind_d;
+    got_q     <= got_d;
+    wanted_q  <= wanted_d;
+  end
+  assign done    = done_q;
+  assign differs = differs_q;
+  assign kind    = kind_q;
+  assign got     = got_q;
+  assign wanted  = wanted_q;
+
+  wire unused_ok = &{1'b0, count_q, seq_q, whole_q};
 
 endmodule
 

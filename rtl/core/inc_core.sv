@@ -259,7 +259,8 @@ module inc_core #(
   wire                  slot_rd_en, slot_rd_ready, slot_flip;
   wire [BLK_W-1:0]      slot_rd_block;
   inc_pkg::slot_meta_t  slot_meta;
-  wire                  tx_idle;
+  wire                  tx_idle, fin;
+  wire [7:0]            fin_verdict;
   wire                  ret_rx_valid, ret_tx_valid;
   inc_spec_pkg::record_t ret_rx_rec, ret_tx_rec;
   assign status_pipe_error = pipe_error;
@@ -345,7 +346,6 @@ module inc_core #(
     .ack_mode2(ack_mode2), .ack_ep(ack_ep),
     .ack_pipe(ack_pipe), .ack_psn(ack_psn), .ack_syndrome(ack_syndrome), .ack_msn(ack_msn),
     .ack_rule(ack_rule), .ack_leaf(ack_leaf), .ack_frame(ack_frame), .ack_done(ack_done),
-    .ack_verdict(ack_verdict),
     .live(live), .mode2(mode2), .pipe_error(pipe_error), .pipe_drained(status_pipe_drained),
     .next_pipe(next_pipe),
     .next_send(next_send),
@@ -369,7 +369,7 @@ module inc_core #(
     .tbl_fire(t_fire), .tbl_done(t_done), .tbl_busy(t_busy),
     .tbl_ep_rx(t_ep_rx), .tbl_pipe_state(t_pipe_state),
     .cfg_pipe(op_cfg_pipe), .cfg(op_cfg),
-    .stat_frame(stat_frame), .stat_verdict(stat_verdict), .stat_event(event_rx),
+    .stat_frame(fin), .stat_verdict(fin_verdict), .stat_event(event_rx),
     .fault_valid(frx_valid), .fault_kind(frx_kind), .fault_ep(frx_ep), .fault_pipe(frx_pipe),
     .fault_psn(frx_psn), .fault_got(frx_got), .fault_wanted(frx_wanted),
     .ret_valid(ret_rx_valid), .ret_rec(ret_rx_rec));
@@ -381,15 +381,15 @@ module inc_core #(
     .init_ep_out(t_ep.valid && t_ep.out_valid),
     .init_pipe(t_fire && t_is_pipe),
     .out_wr(t_fire && t_is_out), .out_wr_index(t_index_q[EP_W-1:0]), .out_wr_ep(t_out.endpoint),
-    .rd_en(t_rd), .rd_index(t_index_q[EP_W-1:0]), .rd_state(t_ep_tx),
+    .rd_index(t_index_q[EP_W-1:0]), .rd_state(t_ep_tx),
     .live(live & ~mode2), .pipe_error(pipe_error), .next_pipe(next_pipe), .next_send(next_send),
     .cfg_pipe(tx_cfg_pipe), .cfg(tx_cfg), .send_cfg_pipe(send_cfg_pipe), .send_cfg(send_cfg),
     .keep_cfg_pipe(keep_cfg_pipe), .keep_cfg(keep_cfg),
-    .ack_soon_ep(ack_soon_ep),
+    .ack_soon(ack_soon), .ack_soon_ep(ack_soon_ep),
     .ack_valid(ack_valid && !ack_mode2), .ack_ep(ack_ep), .ack_pipe(ack_pipe), .ack_psn(ack_psn),
     .ack_syndrome(ack_syndrome), .ack_frame(ack_frame), .ack_done(ack3_done),
     .ack_verdict(ack3_verdict),
-    .freeze(cut_hold), .freeze_ep(cut_hold_ep), .cut_rd(cut_look), .cut_rd_ep(lk.lead[EP_W-1:0]),
+    .freeze(cut_hold), .freeze_ep(cut_hold_ep), .cut_rd_ep(lk.lead[EP_W-1:0]),
     .cut_psn(cut_frame.psn), .cut_ok(cut_ok), .upset(cut_upset), .cut_send(cut_send),
     .cut_send_ep(cut_ep), .cut_send_pipe(cut_pipe), .cut_number(cut_number), .cut_sent(cut_sent),
     .job_room(sj_room), .job_maybe(sj_maybe),
@@ -406,8 +406,26 @@ module inc_core #(
   wire              ack2_done, ack_fwd_valid;
   wire [7:0]        ack2_verdict;
   inc_pkg::fwd_t    ack_fwd;
+  logic             ack_mode2_q, ack_done_q;
   assign ack_done    = ack_mode2 ? ack2_done : ack3_done;
-  assign ack_verdict = ack_mode2 ? ack2_verdict : ack3_verdict;
+  assign ack_verdict = ack_mode2_q ? ack2_verdict : ack3_verdict;
+  always_ff @(posedge clk) ack_mode2_q <= ack_mode2;
+
+  // What became of a frame: told a clock later, when the verdict of an ACK is known. No frame ends
+  // in the clock in which an ACK does.
+  logic       fin_q;
+  logic [7:0] fin_verdict_q;
+  always_ff @(posedge clk) begin
+    fin_q         <= fin;
+    fin_verdict_q <= fin_verdict;
+    ack_done_q    <= ack_done;
+    if (rst) begin
+      fin_q      <= 1'b0;
+      ack_done_q <= 1'b0;
+    end
+  end
+  assign stat_frame   = fin_q || ack_done_q;
+  assign stat_verdict = ack_done_q ? ack_verdict : fin_verdict_q;
   generate
     if (MODE2 != 0) begin : gen_minimum
       inc_minimum_ack #(.ENDPOINTS(ENDPOINTS), .PIPES(PIPES)) u_minimum (
@@ -416,7 +434,7 @@ module inc_core #(
         .init_ep_psn(t_ep.psn0),
         .pipe_wr(t_fire && t_is_pipe), .pipe_index(t_index_q[PIPE_W-1:0]), .pipe_data(t_pipe),
         .out_wr(t_fire && t_is_out), .list_index(t_index_q[EP_W-1:0]), .list_ep(t_out.endpoint),
-        .rd_en(t_rd), .rd_index(t_index_q[EP_W-1:0]), .rd_state(t_ep_tx2),
+        .rd_wait(t_go), .rd_index(t_index_q[EP_W-1:0]), .rd_state(t_ep_tx2),
         .rd_mine(t_ep_tx2_used),
         .live(live), .pipe_error(pipe_error),
         .ack_soon(ack_soon), .ack_soon_ep(ack_soon_ep),
@@ -456,39 +474,40 @@ module inc_core #(
     .stat_forward(stat_forward), .ret_valid(ret_fw_valid), .ret_rec(ret_fw_rec));
 
   // ------------------------------------------------------------------ sending: results, ACKs
-  // A result that is offered has its place (job_room): it goes at once. In the other clocks ACKs
-  // and forwards go in turn. With few jobs waiting one more of each kind may come; a result begins
-  // in the clock in which the others may go, so neither can starve the other, but for those that
-  // wait whenever a result arrives: they keep the next one from beginning (owe_q).
+  // A result that is offered has its place (job_room): it goes at once, and a clock in which one
+  // may come (sj_maybe) is left to it. In the other clocks forwards go, but for the one behind a
+  // clock in which an ACK had to wait (aj_turn_q): that is the ACK's. With few jobs waiting one
+  // more of each kind may come; a result begins in the clock in which the others may go, so
+  // neither can starve the other, but for those that wait whenever a result arrives: they keep the
+  // next one from beginning (owe_q).
   // A job stands in the queue a clock after its grant: the fields of an ACK come then.
   localparam int JOBS = 16;
   wire             jf_ready, jf_valid, j_ready;
   wire [4:0]       jf_count;
   logic            jq_valid_q, jq_ack_q;
   inc_pkg::txjob_t jq_q, jf_in, j;
-  logic            fj_first_q, owe_q;
-  wire   few         = jf_count <= 5'd4;         // 3 results may be under way, and another job
+  logic            aj_turn_q, owe_q;
+  wire   few         = jf_count <= 5'd4;         // 8 results may be under way, and another job
   assign sj_room     = few && !owe_q && !cut_hold;
   wire   others_may  = few && !sj_maybe && !cut_hold;
-  assign aj_ready    = others_may && !(fj_valid && fj_first_q);
-  assign fj_ready    = others_may && !(aj_valid && !fj_first_q);
+  assign aj_ready    = others_may && (aj_turn_q || !fj_valid);
+  assign fj_ready    = others_may && !aj_turn_q;
   wire   aj_go       = aj_valid && aj_ready;
   wire   fj_go       = fj_valid && fj_ready;
   assign job_granted = sj_valid || aj_go || fj_go;
   assign jf_in       = jq_ack_q ? aj : jq_q;
 
   always_ff @(posedge clk) begin
-    if (aj_go) fj_first_q <= 1'b1;
-    if (fj_go) fj_first_q <= 1'b0;
-    if (sj_valid && (aj_valid || fj_valid)) owe_q <= 1'b1;
+    aj_turn_q <= aj_valid && !aj_go;
+    if (sj_maybe && (aj_valid || fj_valid)) owe_q <= 1'b1;
     if (aj_go || fj_go) owe_q <= 1'b0;
     if (!aj_valid && !fj_valid) owe_q <= 1'b0;
     jq_valid_q <= job_granted;
     jq_ack_q   <= aj_go;
-    jq_q       <= sj_valid ? sj : fj;
+    jq_q       <= sj_maybe ? sj : fj;
     if (job_granted || cut_go) job_number_q <= job_number_q + 32'd1;
     if (rst) begin
-      fj_first_q   <= 1'b0;
+      aj_turn_q    <= 1'b0;
       owe_q        <= 1'b0;
       jq_valid_q   <= 1'b0;
       job_number_q <= '0;

@@ -80,29 +80,37 @@ module inc_forward #(
   localparam int CFG_W = 12 + 7 + 12 + 7 + 5;
 
   // ------------------------------------------------------------------ waiting commands
+  // Each with the place and the length of its list.
+  wire [11:0] c_out_base, c_in_base;
+  wire [6:0]  c_outs, c_ins;
+  wire [4:0]  c_n_log2;
+  inc_lutram #(.DATA_W(CFG_W), .DEPTH(PIPES), .R(1)) u_cfg (
+    .clk(clk), .wr_en(pipe_wr), .wr_addr(pipe_index),
+    .wr_data({pipe_data.out_base, pipe_data.fan_out, pipe_data.in_base, pipe_data.fan_in,
+              pipe_data.n_log2}),
+    .rd_addr(cmd.pipe[PIPE_W-1:0]),
+    .rd_data({c_out_base, c_outs, c_in_base, c_ins, c_n_log2}));
+  wire        c_is_outs = cmd.dest == inc_pkg::FWD_OUTS;
+  wire [11:0] c_base    = c_is_outs ? c_out_base : c_in_base;
+  wire [6:0]  c_count   = cmd.dest == inc_pkg::FWD_EP ? 7'd1 : c_is_outs ? c_outs : c_ins;
+
   wire                h_valid, h_take, fifo_ready;
   inc_pkg::fwd_t      h;
+  wire [EP_W-1:0]     h_base;
+  wire [6:0]          h_count;
+  wire [4:0]          h_n_log2;
   wire [CNT_W-1:0]    waiting;
-  inc_fifo #(.DATA_W($bits(cmd)), .DEPTH(DEPTH)) u_cmds (
-    .clk(clk), .rst(rst), .s_valid(cmd_valid), .s_ready(fifo_ready), .s_data(cmd),
-    .m_valid(h_valid), .m_ready(h_take), .m_data(h), .count(waiting));
+  inc_fifo #(.DATA_W(EP_W + 7 + 5 + $bits(cmd)), .DEPTH(DEPTH)) u_cmds (
+    .clk(clk), .rst(rst), .s_valid(cmd_valid), .s_ready(fifo_ready),
+    .s_data({c_base[EP_W-1:0], c_count, c_n_log2, cmd}),
+    .m_valid(h_valid), .m_ready(h_take), .m_data({h_base, h_count, h_n_log2, h}),
+    .count(waiting));
 
   // How many of them may become jobs: a slow one, and what follows it closely, SLOW clocks later.
   logic [CNT_W-1:0] ripe_q;
   logic [SLOW-1:0]  unripe_q;
   wire  later   = cmd_valid && (cmd_slow || unripe_q != '0);
   wire  ripen   = unripe_q[SLOW-1] || (cmd_valid && !later);
-
-  // where the lists of the pipe of the oldest command lie
-  wire [11:0] h_out_base, h_in_base;
-  wire [6:0]  h_outs, h_ins;
-  wire [4:0]  h_n_log2;
-  inc_lutram #(.DATA_W(CFG_W), .DEPTH(PIPES), .R(1)) u_cfg (
-    .clk(clk), .wr_en(pipe_wr), .wr_addr(pipe_index),
-    .wr_data({pipe_data.out_base, pipe_data.fan_out, pipe_data.in_base, pipe_data.fan_in,
-              pipe_data.n_log2}),
-    .rd_addr(h.pipe[PIPE_W-1:0]),
-    .rd_data({h_out_base, h_outs, h_in_base, h_ins, h_n_log2}));
 
   // ------------------------------------------------------------------ expanding one command
   logic              e_valid_q;         // a destination is to be read
@@ -120,10 +128,6 @@ module inc_forward #(
   wire e_go   = e_valid_q && (!j_valid_q || j_go);
   wire e_last = e_left_q == 7'd0;
   assign h_take = h_valid && ripe_q != '0 && (!e_valid_q || (e_go && e_last));
-
-  wire        h_is_outs = h.dest == inc_pkg::FWD_OUTS;
-  wire [11:0] h_base    = h_is_outs ? h_out_base : h_in_base;
-  wire [6:0]  h_count   = h.dest == inc_pkg::FWD_EP ? 7'd1 : h_is_outs ? h_outs : h_ins;
 
   wire [11:0] out_ep, in_ep;
   inc_ram_1r1w #(.DATA_W(12), .DEPTH(ENDPOINTS)) u_out_list (
@@ -154,15 +158,21 @@ module inc_forward #(
   // Data commands in order: given, turned into jobs (their last job has a number), read.
   logic [DATA_DEPTH-1:0]       d_busy_q;
   logic [BLK_W*DATA_DEPTH-1:0] d_block_q;
-  logic [JOB_W*DATA_DEPTH-1:0] d_fence_q;
   logic [DATA_DEPTH-1:0]       d_sent_q;        // all its jobs are granted
   logic [DAT_W-1:0]            d_wr_q, d_sent_at_q, d_rd_q;
   logic [JOB_W-1:0]            granted_q, done_q;
   wire [JOB_W-1:0] granted_d = granted_q + JOB_W'(job_granted);
   wire d_push = cmd_valid && cmd.kind == inc_pkg::TX_DATA;
   wire d_sent = j_go && j_last_q && j_q.kind == inc_pkg::TX_DATA;
-  wire [JOB_W-1:0] d_ahead = done_q - d_fence_q[JOB_W*d_rd_q +: JOB_W]; // serial: >= 0: read
-  wire d_pop  = d_sent_q[d_rd_q] && d_busy_q[d_rd_q] && !d_ahead[JOB_W-1];
+  // The oldest, looked at a clock ahead: its jobs have their numbers, the last is this one.
+  logic                        old_sent_q;
+  logic [JOB_W-1:0]            old_fence_q;
+  wire [JOB_W-1:0] old_fence;
+  wire [JOB_W-1:0] d_ahead = done_q - old_fence_q;      // serial: >= 0: read
+  wire d_pop  = old_sent_q && !d_ahead[JOB_W-1];
+  inc_lutram #(.DATA_W(JOB_W), .DEPTH(DATA_DEPTH), .R(1)) u_fence (
+    .clk(clk), .wr_en(d_sent), .wr_addr(d_sent_at_q), .wr_data(granted_d),
+    .rd_addr(d_rd_q), .rd_data(old_fence));
 
   logic [DATA_DEPTH-1:0] hit;
   always_comb begin
@@ -205,7 +215,7 @@ module inc_forward #(
       e_q        <= h;
       e_n_log2_q <= h_n_log2;
       e_cut_q    <= h.cut;
-      e_index_q  <= h_base[EP_W-1:0];
+      e_index_q  <= h_base;
       e_left_q   <= h_count - 7'd1;
     end
 
@@ -214,13 +224,14 @@ module inc_forward #(
 
     granted_q <= granted_d;
     done_q    <= done_q + JOB_W'(job_done);
+    old_sent_q  <= d_sent_q[d_rd_q] && d_busy_q[d_rd_q] && !d_pop;
+    old_fence_q <= old_fence;
     if (d_pop) begin
       d_busy_q[d_rd_q] <= 1'b0;
       d_rd_q           <= d_rd_q + DAT_W'(1);
     end
     if (d_sent) begin
       d_sent_q[d_sent_at_q] <= 1'b1;
-      d_fence_q[JOB_W*d_sent_at_q +: JOB_W] <= granted_d;
       d_sent_at_q <= d_sent_at_q + DAT_W'(1);
     end
     if (d_push) begin
@@ -243,6 +254,7 @@ module inc_forward #(
       j_valid_q   <= 1'b0;
       granted_q   <= '0;
       done_q      <= '0;
+      old_sent_q  <= 1'b0;
       d_busy_q    <= '0;
       d_wr_q      <= '0;
       d_sent_at_q <= '0;
@@ -275,7 +287,7 @@ module inc_forward #(
     ret_rec.slot     = 32'(inc_pkg::slot_of(j_q.psn, j_n_log2_q));
   end
 
-  wire unused_ok = &{1'b0, pipe_data, h, j_q, d_ahead, cmd, waiting, h_base};
+  wire unused_ok = &{1'b0, pipe_data, h, j_q, d_ahead, cmd, waiting, c_base};
 
 endmodule
 

@@ -2,16 +2,17 @@
 //
 // By the pipe's rule: reflected to the leaf it came from, copied to every in, or (minimum) told to
 // the in once it is true of every out. For the last, every out has lastAcked, the MSN that came
-// with it and perhaps a pending NAK, which always names lastAcked + 1; every pipe has the minimum
-// of lastAcked and how many outs hold it. Only when the last of these moves, or when a holder
-// speaks while an out of the pipe may have a NAK pending, the outs are looked through in the order
-// of out_list.
+// with it and perhaps a pending NAK, which always names lastAcked + 1; every pipe has the least of
+// lastAcked and how many outs hold it, and the same of the next higher value. So the minimum moves
+// without a look at the other outs as long as they are at no more than two values, or at more and
+// the second is not used up. Only when it is, or when a holder speaks while an out of the pipe may
+// have a NAK pending, the outs are looked through in the order of out_list.
 //
-// Streams:       ack_* a request, held until ack_done, with ack_verdict. fwd_* a command to
-//                Forward (fwd_t) in the clock of ack_done.
-// Latency:       from ack_valid to ack_done 1 clock (minimum: 2) if ack_soon and ack_soon_ep came
-//                in the clock before ack_valid, else 1 more; fan_out + 4 more to look through the
-//                outs.
+// Streams:       ack_* a request, held until ack_done; its ack_verdict comes a clock after that.
+//                fwd_* a command to Forward (fwd_t) in the clock of ack_done.
+// Latency:       from ack_valid to ack_done 1 clock (minimum: 2, and 1 more if the second value is
+//                not known or a NAK may be pending) if ack_soon and ack_soon_ep came in the clock
+//                before ack_valid, else 1 more; 2 fan_out + 7 more to look through the outs.
 // Throughput:    one ACK per 2 clocks (minimum: 3).
 // Back-pressure: none: with fwd_room 0 an ACK that would make a frame leave changes nothing
 //                (verdict tx_full).
@@ -40,15 +41,15 @@ module inc_minimum_ack #(
   input  wire                     out_wr,
   input  wire [EP_W-1:0]          list_index,
   input  wire [11:0]              list_ep,
-  input  wire                     rd_en,          // rd_state is valid in the next clock
-  input  wire [EP_W-1:0]          rd_index,
+  input  wire                     rd_wait,        // a table is to be read or written, and then
+  input  wire [EP_W-1:0]          rd_index,       // while no ACK is here: rd_* are a clock later
   output inc_spec_pkg::ep_tx_t    rd_state,
   output wire                     rd_mine,        // the endpoint's state is kept here
 
   input  wire [PIPES-1:0]         live,
   input  wire [PIPES-1:0]         pipe_error,
 
-  input  wire                     ack_soon,       // one may come from the next clock on
+  input  wire                     ack_soon,       // one comes in the next clock
   input  wire [EP_W-1:0]          ack_soon_ep,
   input  wire                     ack_valid,
   input  wire [EP_W-1:0]          ack_ep,
@@ -60,7 +61,7 @@ module inc_minimum_ack #(
   input  wire [23:0]              ack_msn,
   input  wire [31:0]              ack_frame,
   output wire                     ack_done,
-  output logic [7:0]              ack_verdict,
+  output wire  [7:0]              ack_verdict,
 
   input  wire                     fwd_room,
   output wire                     fwd_valid,
@@ -82,21 +83,25 @@ module inc_minimum_ack #(
 
   typedef struct packed {
     logic [23:0] least;       // minimum of lastAcked
+    logic [23:0] limit;       // least + N/2
     logic [6:0]  holders;     // outs that have it
+    logic [23:0] second;      // minimum over the others
+    logic [6:0]  seconds;     // outs that have it; 0: there are no others
+    logic        two;         // second and seconds are known
     logic        naks;        // some out may have a NAK pending
   } pipe_t;
 
-  typedef enum logic [2:0] {S_IDLE, S_TAKE, S_DECIDE, S_SCAN, S_DONE} state_e;
+  typedef enum logic [2:0] {S_TAKE, S_DECIDE, S_JUDGE, S_SCAN, S_LAST, S_DONE} state_e;
   state_e state_q;
 
   // ------------------------------------------------------------------ memories
-  logic            st_wr, st_rd_en;
+  logic            st_wr;
   logic [EP_W-1:0] st_wr_ep, st_rd_ep;
   out_t            st_wr_data, st_rd, st_q, st_d;
   // forwarding: the next ACK may be read in the clock in which this one is written
   inc_ram_1r1w #(.DATA_W($bits(st_rd)), .DEPTH(ENDPOINTS), .FORWARD(1)) u_state (
     .clk(clk), .wr_en(st_wr), .wr_addr(st_wr_ep), .wr_data(st_wr_data),
-    .rd_en(st_rd_en), .rd_addr(st_rd_ep), .rd_data(st_rd));
+    .rd_en(1'b1), .rd_addr(st_rd_ep), .rd_data(st_rd));
 
   logic [EP_W-1:0] sc_index_q;
   wire  [11:0]     sc_ep;
@@ -119,7 +124,7 @@ module inc_minimum_ack #(
     .rd_addr(ack_pipe), .rd_data(pm_rd));
   logic [PIPES-1:0] known_q;        // the pipe's word is right
 
-  // ------------------------------------------------------------------ decide
+  // ------------------------------------------------------------------ take
   wire is_ack = inc_pkg::syndrome_is_ack(ack_syndrome);
   wire is_rnr = inc_pkg::syndrome_is_rnr(ack_syndrome);
   wire fatal  = !is_ack && !is_rnr && ack_syndrome != inc_spec_pkg::SYNDROME_NAK_SEQUENCE;
@@ -127,82 +132,149 @@ module inc_minimum_ack #(
   wire is_reflect = ack_rule == inc_spec_pkg::ACK_RULE_REFLECT;
   wire plain  = fatal || !is_min;                      // handed on as it is, without state
 
+  logic        read_q;              // the state of the out was addressed in the clock before
   logic [23:0] acked_q;             // what the frame acknowledges up to
-  logic [23:0] limit_q;             // least + N/2
+  logic [23:0] half_q;              // N/2
+  logic [6:0]  outs_q;
+  logic [EP_W-1:0] base_q;          // of the pipe's part of out_list
   logic        known_now_q;
-  wire [23:0] moved    = acked_q - st_q.last_acked;    // >= 0: not behind
-  wire [23:0] ahead    = limit_q - acked_q;            // >= 0: not too far ahead
-  wire        in_range = !moved[23] && !ahead[23];
-  wire        moves    = moved != 24'd0;
-  wire        held     = st_q.last_acked == pm_q.least;
-  wire        holds    = held && !moves;               // and does so still
-  wire        last_one = held && moves && pm_q.holders == 7'd1;
+  logic        accepts_q;           // of one that is plain
+  logic        plain_q, ack_q;
+
+  // ------------------------------------------------------------------ decide: distances
+  wire [23:0] moved = acked_q - st_q.last_acked;       // >= 0: not behind
+  wire [23:0] ahead = pm_q.limit - acked_q;            // >= 0: not too far ahead
+  wire [23:0] past  = acked_q - pm_q.second;           // >= 0: not below the second
+  logic       behind_q, far_q, moves_q, held_q, was_second_q, below_second_q, at_second_q;
+  logic       one_holder_q, one_second_q;
+  logic       two_only_q;           // no out is beyond the second
+  logic [23:0] limit_acked_q, limit_second_q;
+
+  wire in_range = !behind_q && !far_q;
+  wire holds    = held_q && !moves_q;                  // the minimum, and does so still
+  wire last_one = held_q && moves_q && one_holder_q;
   // the NAK of a holder is the first one if no other out may have one
-  wire        look     = !known_now_q || (in_range && (last_one || (holds && pm_q.naks)));
+  wire look     = !known_now_q
+                  || (in_range && ((last_one && (!pm_q.two || pm_q.naks)) || (holds && pm_q.naks)));
 
   always_comb begin
     st_d            = st_q;
     st_d.mine       = 1'b1;
     st_d.last_acked = acked_q;
     st_d.msn        = ack_msn;
-    st_d.pending    = !is_ack || (st_q.pending && !moves);
-    if (!is_ack) begin
+    st_d.pending    = !ack_q || (st_q.pending && !moves_q);
+    if (!ack_q) begin
       st_d.nak_psn  = ack_psn;
       st_d.syndrome = ack_syndrome;
     end
   end
 
+  // Whether the outs may have to be looked through: told without a distance.
+  wire doubt = !known_now_q || pm_q.naks || (!pm_q.two && pm_q.holders == 7'd1);
+
   // ------------------------------------------------------------------ looking through the outs
-  // index (a) -> endpoint (b) -> state (c) -> register (d), compared
-  logic [6:0]  sc_left_q;
-  logic        sc_a_q, sc_b_q, sc_c_q, sc_d_q;
-  logic        sc_self_q, sc_first_q;
-  out_t        sc_st_q;
-  logic        f_nak_q, f_any_q;                       // found: a NAK of a holder, of any out
-  logic [23:0] f_least_q, f_msn_q;
-  logic [7:0]  f_syndrome_q;
-  logic [6:0]  f_holders_q;
-  wire [23:0] sc_below = sc_st_q.last_acked - f_least_q;
-  wire        sc_new   = sc_first_q || sc_below[23];   // a new minimum
-  wire        sc_same  = sc_below == 24'd0;
-  wire        sc_end   = state_q == S_SCAN && !sc_a_q && !sc_b_q && !sc_c_q && !sc_d_q;
+  // One in two clocks: index, endpoint, its register, state, its register, this ACK's own state in
+  // its place, compared, counted.
+  logic [6:0]      sc_q;                               // where outs are, one-hot
+  logic [EP_W-1:0] sc_ep_q;
+  logic [6:0]      sc_left_q;
+  logic            sc_mine_q, sc_self_q, sc_first_q;
+  logic            sc_new_q, sc_same_q, sc_new2_q, sc_same2_q;
+  out_t            sc_raw_q, sc_st_q;
+  logic            f_nak_q, f_any_q;                   // found: a NAK of a holder, of any out
+  logic [23:0]     f_least_q, f_second_q, f_msn_q, f_limit_q;
+  logic [7:0]      f_syndrome_q;
+  logic [6:0]      f_holders_q, f_seconds_q;
+  wire [23:0] sc_below  = sc_st_q.last_acked - f_least_q;
+  wire [23:0] sc_below2 = sc_st_q.last_acked - f_second_q;
+  wire        sc_end    = state_q == S_SCAN && sc_q == '0;
 
   // ------------------------------------------------------------------ what is done
-  logic accepts_q, tells_q, scanned_q, leaves_q;       // leaves: one holder fewer
+  logic scanned_q;
+  logic f_holds_q;                                     // after the look: the out holds the minimum
+  wire  low_enough = pm_q.seconds == 7'd0 || below_second_q || at_second_q;
+  wire  accepts = plain_q ? accepts_q : in_range;
+  wire  tells   = plain_q ? accepts_q
+                : scanned_q ? f_holds_q : in_range && (holds || (last_one && low_enough));
   wire stopped = pipe_error[ack_pipe] || !live[ack_pipe];
-  wire full    = tells_q && !fwd_room;
-  wire commit  = ack_done && !stopped && accepts_q && !full;
-  wire keeps   = commit && !plain;
+  wire full    = tells && !fwd_room;
+  wire commit  = ack_done && !stopped && accepts && !full;
+  wire keeps   = commit && !plain_q;
   assign ack_done = state_q == S_DONE;
+  logic [7:0] verdict, verdict_q;
   always_comb begin
-    if (pipe_error[ack_pipe]) ack_verdict = inc_spec_pkg::VERDICT_PIPE_ERROR;
-    else if (!live[ack_pipe]) ack_verdict = inc_spec_pkg::VERDICT_NO_SLOTS;
-    else if (!accepts_q)      ack_verdict = inc_spec_pkg::VERDICT_ACK_STALE;
-    else if (full)            ack_verdict = inc_spec_pkg::VERDICT_TX_FULL;
-    else                      ack_verdict = inc_spec_pkg::VERDICT_OK;
+    if (pipe_error[ack_pipe]) verdict = inc_spec_pkg::VERDICT_PIPE_ERROR;
+    else if (!live[ack_pipe]) verdict = inc_spec_pkg::VERDICT_NO_SLOTS;
+    else if (!accepts)        verdict = inc_spec_pkg::VERDICT_ACK_STALE;
+    else if (full)            verdict = inc_spec_pkg::VERDICT_TX_FULL;
+    else                      verdict = inc_spec_pkg::VERDICT_OK;
   end
+  assign ack_verdict = verdict_q;
 
-  wire   tell_nak  = scanned_q ? f_nak_q : !is_ack;
-  assign fwd_valid = commit && tells_q;
+  assign fwd_valid = commit && tells;
   always_comb begin
     fwd          = '0;
     fwd.kind     = inc_pkg::TX_ACK;
     fwd.dest     = is_reflect ? inc_pkg::FWD_EP : inc_pkg::FWD_INS;
     fwd.ep       = 12'(ack_ep);
     fwd.pipe     = 8'(ack_pipe);
-    fwd.psn      = ack_psn;
-    fwd.syndrome = ack_syndrome;
+    fwd.psn      = ack_psn;         // a NAK names the psn behind what it acknowledges, too
+    // The in hears of the minimum, and nothing of one out's credits.
+    fwd.syndrome = plain_q || !ack_q ? ack_syndrome : inc_spec_pkg::SYNDROME_ACK;
     fwd.msn      = ack_msn;
-    if (!plain) begin
-      fwd.psn      = tell_nak ? acked_q + 24'd1 : acked_q;
-      fwd.syndrome = !tell_nak ? inc_spec_pkg::SYNDROME_ACK
-                   : scanned_q ? f_syndrome_q : ack_syndrome;
-      if (scanned_q && f_nak_q) fwd.msn = f_msn_q;
+    if (scanned_q) begin
+      fwd.psn      = f_nak_q ? acked_q + 24'd1 : acked_q;
+      fwd.syndrome = f_nak_q ? f_syndrome_q : inc_spec_pkg::SYNDROME_ACK;
+      if (f_nak_q) fwd.msn = f_msn_q;
+    end
+  end
+
+  // The pipe's word after it. An out that leaves the minimum for a value below the second makes
+  // that the second; one that leaves the second uses it up.
+  wire   rescan = state_q == S_LAST && !known_now_q;   // the pipe is known now: decide again
+  wire   alone  = pm_q.seconds == 7'd0 || below_second_q;
+  pipe_t pm_d;
+  always_comb begin
+    pm_d      = pm_q;
+    pm_d.naks = pm_q.naks || !ack_q;
+    if (scanned_q || rescan) begin
+      pm_d.least   = f_least_q;
+      pm_d.limit   = f_limit_q;
+      pm_d.holders = f_holders_q;
+      pm_d.second  = f_second_q;
+      pm_d.seconds = f_seconds_q;
+      pm_d.two     = 1'b1;
+      pm_d.naks    = f_any_q;
+    end else if (last_one && alone) begin
+      pm_d.least   = acked_q;
+      pm_d.limit   = limit_acked_q;
+    end else if (last_one) begin
+      pm_d.least   = pm_q.second;
+      pm_d.limit   = limit_second_q;
+      pm_d.holders = pm_q.seconds + 7'(at_second_q);
+      pm_d.second  = acked_q;
+      pm_d.seconds = at_second_q ? 7'd0 : 7'd1;
+      pm_d.two     = two_only_q;
+    end else if (held_q && moves_q) begin
+      pm_d.holders = pm_q.holders - 7'd1;
+      if (alone) begin
+        pm_d.second  = acked_q;
+        pm_d.seconds = 7'd1;
+      end else if (at_second_q) begin
+        pm_d.seconds = pm_q.seconds + 7'd1;
+      end
+    end else if (moves_q && was_second_q) begin
+      if (one_second_q) begin
+        pm_d.second = acked_q;
+        pm_d.two    = pm_q.two && two_only_q;
+      end else begin
+        pm_d.seconds = pm_q.seconds - 7'd1;
+      end
     end
   end
 
   // ------------------------------------------------------------------ writes and reads
-  wire rescan = sc_end && !known_now_q;                // the pipe is known now: decide again
+  wire ack_waits = ack_valid && !ack_done;
   always_comb begin
     st_wr = keeps; st_wr_ep = ack_ep; st_wr_data = st_d;
     if (init_ep) begin
@@ -212,20 +284,10 @@ module inc_minimum_ack #(
       st_wr_data.nak_psn    = init_ep_psn - 24'd1;
     end
     pm_wr      = keeps || rescan;
-    pm_wr_data = pm_q;
-    if (scanned_q || rescan) begin
-      pm_wr_data.least   = f_least_q;
-      pm_wr_data.holders = f_holders_q;
-      pm_wr_data.naks    = f_any_q;
-    end else begin
-      if (leaves_q) pm_wr_data.holders = pm_q.holders - 7'd1;
-      pm_wr_data.naks = pm_q.naks || !is_ack;
-    end
-    st_rd_en = rd_en || ack_soon || sc_b_q || rescan || (state_q == S_IDLE && ack_valid);
-    if (rd_en)         st_rd_ep = rd_index;
-    else if (ack_soon) st_rd_ep = ack_soon_ep;
-    else if (sc_b_q)   st_rd_ep = sc_ep[EP_W-1:0];
-    else               st_rd_ep = ack_ep;
+    pm_wr_data = pm_d;
+    if (state_q == S_SCAN) st_rd_ep = sc_ep_q;
+    else if (ack_waits)    st_rd_ep = ack_ep;
+    else                   st_rd_ep = rd_wait ? rd_index : ack_soon_ep;
   end
 
   assign rd_mine = st_rd.mine;
@@ -238,63 +300,90 @@ module inc_minimum_ack #(
   end
 
   always_ff @(posedge clk) begin
+    read_q <= (ack_waits && state_q != S_SCAN) || (ack_soon && !rd_wait);
     case (state_q)
-      // the state of the out arrives in the next clock
-      S_IDLE: if (!rd_en && (ack_soon || ack_valid)) state_q <= S_TAKE;
-      S_TAKE: begin
-        if (ack_valid)  state_q <= plain ? S_DONE : S_DECIDE;
-        else if (rd_en) state_q <= S_IDLE;             // the frame was none; a table is read
+      S_TAKE: begin                 // the state of the out is here
+        if (ack_valid && read_q) state_q <= plain ? S_DONE : S_DECIDE;
         st_q        <= st_rd;
         pm_q        <= pm_rd;
         acked_q     <= is_ack ? ack_psn : ack_psn - 24'd1;
-        limit_q     <= pm_rd.least + (24'd1 << (n_log2 - 5'd1));
+        ack_q       <= is_ack;
+        plain_q     <= plain;
+        half_q      <= 24'd1 << (n_log2 - 5'd1);
+        outs_q      <= cfg_outs;
+        base_q      <= cfg_base[EP_W-1:0];
         known_now_q <= known_q[ack_pipe];
         accepts_q   <= !is_reflect || ack_leaf;
-        tells_q     <= !is_reflect || ack_leaf;
         scanned_q   <= 1'b0;
-        leaves_q    <= 1'b0;
       end
       S_DECIDE: begin
+        state_q        <= doubt ? S_JUDGE : S_DONE;
+        behind_q       <= moved[23];
+        far_q          <= ahead[23];
+        moves_q        <= acked_q != st_q.last_acked;
+        held_q         <= st_q.last_acked == pm_q.least;
+        was_second_q   <= st_q.last_acked == pm_q.second && pm_q.seconds != 7'd0;
+        below_second_q <= past[23];
+        at_second_q    <= acked_q == pm_q.second;
+        one_holder_q   <= pm_q.holders == 7'd1;
+        one_second_q   <= pm_q.seconds == 7'd1;
+        two_only_q     <= pm_q.holders + pm_q.seconds == outs_q;
+        limit_acked_q  <= acked_q + half_q;
+        limit_second_q <= pm_q.second + half_q;
+      end
+      S_JUDGE: begin
         state_q    <= look ? S_SCAN : S_DONE;
-        accepts_q  <= in_range;
-        tells_q    <= in_range && holds;
-        leaves_q   <= held && moves;
-        sc_a_q     <= look;
-        sc_index_q <= cfg_base[EP_W-1:0];
-        sc_left_q  <= cfg_outs;
+        sc_index_q <= base_q;
+        sc_left_q  <= outs_q;
+        sc_first_q <= 1'b1;
+        f_nak_q    <= 1'b0;
+        f_any_q    <= 1'b0;
       end
       S_SCAN: if (sc_end) begin
+        state_q   <= S_LAST;
+        f_limit_q <= f_least_q + half_q;
+        f_holds_q <= acked_q == f_least_q;
+      end
+      S_LAST: begin
         state_q           <= known_now_q ? S_DONE : S_TAKE;
         known_q[ack_pipe] <= 1'b1;
         scanned_q         <= known_now_q;
-        tells_q           <= acked_q == f_least_q;
       end
-      default: state_q <= ack_soon ? S_TAKE : S_IDLE;
+      default: state_q <= S_TAKE;
     endcase
+    verdict_q <= verdict;
 
-    if (sc_a_q) begin
+    sc_q <= {sc_q[5:0], state_q == S_JUDGE ? look : sc_q[1] && sc_left_q != 7'd0};
+    if (sc_q[0]) begin
       sc_index_q <= sc_index_q + EP_W'(1);
       sc_left_q  <= sc_left_q - 7'd1;
-      sc_a_q     <= sc_left_q > 7'd1;
     end
-    sc_b_q    <= sc_a_q;
-    sc_c_q    <= sc_b_q;
-    sc_d_q    <= sc_c_q;
-    sc_self_q <= sc_ep[EP_W-1:0] == ack_ep;
-    sc_st_q   <= (sc_self_q && known_now_q) ? st_d : st_rd;
-    if (state_q == S_DECIDE) begin
-      sc_first_q  <= 1'b1;
-      f_nak_q     <= 1'b0;
-      f_any_q     <= 1'b0;
-    end
-    if (sc_d_q) begin
+    sc_ep_q   <= sc_ep[EP_W-1:0];
+    sc_mine_q <= sc_ep_q == ack_ep;
+    sc_raw_q  <= st_rd;
+    sc_self_q <= sc_mine_q && known_now_q;
+    if (sc_q[4]) sc_st_q <= sc_self_q ? st_d : sc_raw_q;
+    sc_new_q   <= sc_first_q || sc_below[23];
+    sc_same_q  <= sc_st_q.last_acked == f_least_q;
+    sc_new2_q  <= f_seconds_q == 7'd0 || sc_below2[23];
+    sc_same2_q <= sc_st_q.last_acked == f_second_q;
+    if (sc_q[6]) begin
       sc_first_q <= 1'b0;
       f_any_q    <= f_any_q || sc_st_q.pending;
-      if (sc_new) begin
+      if (sc_new_q) begin
         f_least_q   <= sc_st_q.last_acked;
         f_holders_q <= 7'd1;
-      end else if (sc_same) f_holders_q <= f_holders_q + 7'd1;
-      if (sc_new || (sc_same && !f_nak_q)) begin
+        f_second_q  <= f_least_q;
+        f_seconds_q <= sc_first_q ? 7'd0 : f_holders_q;
+      end else if (sc_same_q) begin
+        f_holders_q <= f_holders_q + 7'd1;
+      end else if (sc_new2_q) begin
+        f_second_q  <= sc_st_q.last_acked;
+        f_seconds_q <= 7'd1;
+      end else if (sc_same2_q) begin
+        f_seconds_q <= f_seconds_q + 7'd1;
+      end
+      if (sc_new_q || (sc_same_q && !f_nak_q)) begin
         f_nak_q      <= sc_st_q.pending;
         f_msn_q      <= sc_st_q.msn;
         f_syndrome_q <= sc_st_q.syndrome;
@@ -303,25 +392,23 @@ module inc_minimum_ack #(
 
     if (init_ep || pipe_wr || out_wr) known_q <= '0;
     if (rst) begin
-      state_q <= S_IDLE;
+      state_q <= S_TAKE;
+      read_q  <= 1'b0;
       known_q <= '0;
-      sc_a_q  <= 1'b0;
-      sc_b_q  <= 1'b0;
-      sc_c_q  <= 1'b0;
-      sc_d_q  <= 1'b0;
+      sc_q    <= '0;
     end
 `ifdef INC_ASSERT
-    if (!rst && (state_q == S_DECIDE || state_q == S_SCAN || state_q == S_DONE)) begin
+    if (!rst && state_q != S_TAKE) begin
       assert (ack_valid);
-      assert (!rd_en && !init_ep && !pipe_wr && !out_wr);
+      assert (!init_ep && !pipe_wr && !out_wr);
     end
-    if (!rst && ack_soon) assert (state_q != S_DECIDE && state_q != S_SCAN);
+    if (!rst && ack_soon) assert (state_q == S_TAKE || state_q == S_DONE);
     if (!rst && keeps && st_q.pending) assert (st_q.nak_psn == st_q.last_acked + 24'd1);
 `endif
   end
 
   // ------------------------------------------------------------------ what happened
-  wire ok = ack_done && ack_verdict == inc_spec_pkg::VERDICT_OK;
+  wire ok = ack_done && verdict == inc_spec_pkg::VERDICT_OK;
   always_comb begin
     stat_event = '0;
     stat_event[inc_spec_pkg::EVENT_RX_ACK] = ok && is_ack;
@@ -335,7 +422,7 @@ module inc_minimum_ack #(
   always_comb begin
     ret_rec            = '0;
     ret_rec.cause      = is_ack ? 32'(inc_spec_pkg::CAUSE_ACK) : 32'(inc_spec_pkg::CAUSE_NAK);
-    ret_rec.verdict    = 32'(ack_verdict);
+    ret_rec.verdict    = 32'(verdict);
     ret_rec.frame      = ack_frame;
     ret_rec.pipe_id    = 32'(ack_pipe);
     ret_rec.endpoint   = 32'(ack_ep);
@@ -348,8 +435,8 @@ module inc_minimum_ack #(
     ret_rec.rnr_wait   = 32'(r_st.pending);
   end
 
-  wire unused_ok = &{1'b0, pipe_data, sc_ep, cfg_base, ahead, sc_below, r_st.mine, r_st.syndrome,
-                     st_rd.syndrome, sc_st_q};
+  wire unused_ok = &{1'b0, pipe_data, sc_ep, cfg_base, moved, ahead, past, sc_below, sc_below2,
+                     r_st.mine, r_st.syndrome, sc_st_q};
 
 endmodule
 

@@ -106,8 +106,7 @@ module inc_pipe #(
   output wire [1:0]                    ack_rule,
   output wire                          ack_leaf,
   output wire [31:0]                   ack_frame,
-  input  wire                          ack_done,
-  input  wire [7:0]                    ack_verdict,
+  input  wire                          ack_done,        // its verdict is told by who took it
   output wire [PIPES-1:0]              live,            // bound, and its valid walk is over
   output wire [PIPES-1:0]              mode2,
   output wire [PIPES-1:0]              pipe_error,
@@ -994,8 +993,8 @@ module inc_pipe #(
   end
 
   // ================================================================== what happened
-  assign stat_frame    = fin || ack_done;
-  assign stat_verdict  = ack_done ? ack_verdict : f_verdict;
+  assign stat_frame    = fin;
+  assign stat_verdict  = f_verdict;
   always_comb begin
     stat_event = '0;
     stat_event[inc_spec_pkg::EVENT_RX_DATA]       = f_take;

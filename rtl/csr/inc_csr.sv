@@ -70,9 +70,7 @@ module inc_csr (
     end
     assign cpuif_req_stall_rd = external_pending;
     assign cpuif_req_stall_wr = cpuif_req_stall_sr[0] | external_pending;
-    assign cpuif_req_masked = cpuif_req
-                            & !(!cpuif_req_is_wr & cpuif_req_stall_rd)
-                            & !(cpuif_req_is_wr & cpuif_req_stall_wr);
+    assign cpuif_req_masked = cpuif_req;
 
     //--------------------------------------------------------------------------
     // Address Decode

@@ -5,9 +5,10 @@
 // Collision:     FORWARD 0: reading the address being written returns the OLD word.
 //                FORWARD 1: it returns the new word (a compare and a mux behind the RAM).
 //                FORWARD 2: it returns an unspecified word: the caller must not (asserted).
+//                FORWARD 3: it returns an unspecified word, which the caller replaces.
 //                Block RAM of the ECP5 has no old word to give: 0 costs a register and a mux a bit.
 // Reset:         none: contents and rd_data are unknown until written (real memories are too).
-// Parameters:    DATA_W 1.. ; DEPTH 2.. words, any number; FORWARD 0..2;
+// Parameters:    DATA_W 1.. ; DEPTH 2.. words, any number; FORWARD 0..3;
 //                RAM_STYLE "auto", "block" or "distributed": advice to synthesis.
 `default_nettype none
 

@@ -90,7 +90,7 @@ module inc_bench_hand_on (
     .pipe_wr(pipe_wr_valid && tables), .pipe_index(pipe_wr.index[PIPE_W-1:0]),
     .pipe_data(pipe_wr.cfg), .out_wr(list_out), .list_index(list_wr.index[EP_W-1:0]),
     .list_ep(list_wr.ep),
-    .rd_en(1'b0), .rd_index('0), .rd_state(rd_state), .rd_mine(rd_mine),
+    .rd_wait(1'b0), .rd_index('0), .rd_state(rd_state), .rd_mine(rd_mine),
     .live(level_q.live), .pipe_error(level_q.pipe_error),
     .ack_soon(ack_soon), .ack_soon_ep(next_ack.ep[EP_W-1:0]),
     .ack_valid(ack_valid), .ack_ep(ack.ep[EP_W-1:0]), .ack_pipe(ack.pipe[PIPE_W-1:0]),

@@ -69,6 +69,9 @@ module inc_bench_pipe (
   assign agg.addr = 16'(agg_addr);
   assign agg.compare = 1'b0;
   assign taken.nothing = 1'b0;
+  wire  [7:0]        end_verdict;
+  wire               answered = ack_valid && answer_valid;
+  assign stat.verdict = answered ? answer.verdict : end_verdict;
   assign fin.verdict = stat.verdict;
   assign stat.bypass = 1'b0;
 
@@ -85,8 +88,7 @@ module inc_bench_pipe (
     .agg_float_busy(1'b0),
     .fold_valid(), .fold_ready(1'b1), .fold_bank(), .fold_addr(), .fold_data('0),
     .ack_soon(), .ack_soon_ep(), .ack_valid(ack_valid), .ack_mode2(), .ack_ep(ack_ep), .ack_pipe(ack_pipe), .ack_psn(ack.psn),
-    .ack_syndrome(ack.syndrome), .ack_msn(), .ack_rule(), .ack_leaf(), .ack_frame(ack.frame), .ack_done(ack_valid && answer_valid),
-    .ack_verdict(answer.verdict),
+    .ack_syndrome(ack.syndrome), .ack_msn(), .ack_rule(), .ack_leaf(), .ack_frame(ack.frame), .ack_done(answered),
     .live(), .mode2(), .pipe_error(), .pipe_drained(), .next_pipe('0), .next_send(),
     .min_valid(min_valid), .min_pipe(min.pipe[PIPE_W-1:0]), .min_psn(min.psn),
     .err_valid(err_valid), .err_pipe(err.pipe[PIPE_W-1:0]),
@@ -100,7 +102,7 @@ module inc_bench_pipe (
     .tbl_valid(tbl_valid), .tbl_write(1'b1), .tbl_id(tbl.id), .tbl_index(tbl.index), .tbl_ep(tbl.ep),
     .tbl_pipe(tbl.pipe), .tbl_quiesced(1'b0), .tbl_list_ep('0), .tx_idle(1'b1), .tbl_fire(tbl_fire), .tbl_done(tbl_done), .tbl_busy(),
     .tbl_ep_rx(), .tbl_pipe_state(), .cfg_pipe(cfg_pipe), .cfg(cfgs_q[cfg_pipe]),
-    .stat_frame(stat_valid), .stat_verdict(stat.verdict), .stat_event(),
+    .stat_frame(stat_valid), .stat_verdict(end_verdict), .stat_event(),
     .fault_valid(fault_valid), .fault_kind(fault.kind), .fault_ep(fault.ep), .fault_pipe(fault.pipe),
     .fault_psn(fault.psn), .fault_got(fault.got), .fault_wanted(fault.wanted),
     .ret_valid(rec_valid), .ret_rec(rec));
@@ -115,9 +117,9 @@ module inc_bench_pipe (
   inc_bench_watch #(.STREAM(3), .W($bits(fault))) u_fault (
     .clk(clk), .rst(rst), .handle(handle), .valid(fault_valid), .data(fault));
   inc_bench_watch #(.STREAM(4), .W($bits(ack))) u_ack (
-    .clk(clk), .rst(rst), .handle(handle), .valid(ack_valid && answer_valid), .data(ack));
+    .clk(clk), .rst(rst), .handle(handle), .valid(answered), .data(ack));
   inc_bench_watch #(.STREAM(6), .W($bits(stat))) u_stat (
-    .clk(clk), .rst(rst), .handle(handle), .valid(stat_valid), .data(stat));
+    .clk(clk), .rst(rst), .handle(handle), .valid(stat_valid || answered), .data(stat));
   // A job is taken in one clock and there in the next.
   inc_bench_sink #(.STREAM(7), .W($bits(taken)), .LAW(0)) u_take (
     .clk(clk), .rst(rst), .handle(handle), .valid(job_valid), .ready(job_ready), .data(taken));

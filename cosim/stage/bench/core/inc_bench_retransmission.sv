@@ -25,7 +25,7 @@ module inc_bench_retransmission (
   fault_t      fault;
   event_t      pulses;
   inc_pkg::txjob_t       job, sent;
-  wire [3:0]   jobs;
+  wire [4:0]   jobs;
   inc_spec_pkg::record_t rec;
   inc_spec_pkg::pipe_cfg_t cfg, send_cfg, keep_cfg;
   inc_spec_pkg::ep_tx_t  rd_state;
@@ -85,18 +85,18 @@ module inc_bench_retransmission (
     .init_pipe(forget_valid && tables),
     .out_wr(out_wr_valid && tables), .out_wr_index(out_wr.index[EP_W-1:0]),
     .out_wr_ep(out_wr.ep),
-    .rd_en(1'b0), .rd_index('0), .rd_state(rd_state),
+    .rd_index('0), .rd_state(rd_state),
     .live(level_q.live), .pipe_error(level_q.pipe_error), .next_pipe(next_pipe),
     .next_send(level_q.next_send[24*next_pipe +: 24]),
     .cfg_pipe(cfg_pipe), .cfg(cfg), .send_cfg_pipe(send_cfg_pipe), .send_cfg(send_cfg),
     .keep_cfg_pipe(keep_cfg_pipe), .keep_cfg(keep_cfg),
-    .ack_soon_ep(next_ack.ep[EP_W-1:0]),
+    .ack_soon(ack_soon), .ack_soon_ep(next_ack.ep[EP_W-1:0]),
     .ack_valid(ack_valid), .ack_ep(ack.ep[EP_W-1:0]), .ack_pipe(ack.pipe[PIPE_W-1:0]),
     .ack_psn(ack.psn), .ack_syndrome(ack.syndrome), .ack_frame(ack.frame), .ack_done(ack_done),
     .ack_verdict(ack_verdict),
-    .freeze(1'b0), .freeze_ep('0), .cut_rd(1'b0), .cut_rd_ep('0), .cut_psn('0), .cut_ok(cut_ok), .upset(upset),
+    .freeze(1'b0), .freeze_ep('0), .cut_rd_ep('0), .cut_psn('0), .cut_ok(cut_ok), .upset(upset),
     .cut_send(1'b0), .cut_send_ep('0), .cut_send_pipe('0), .cut_number('0), .cut_sent(cut_sent),
-    .job_room(jobs <= 4'd4), .job_maybe(job_maybe), .job_valid(job_valid), .job(job), .job_number(job_number_q),
+    .job_room(jobs <= 5'd4), .job_maybe(job_maybe), .job_valid(job_valid), .job(job), .job_number(job_number_q),
     .min_valid(min_valid), .min_pipe(min_pipe), .min_psn(min.psn),
     .err_valid(err_valid), .err_pipe(err_pipe),
     .fault_valid(fault_valid), .fault_kind(fault.kind), .fault_ep(fault.ep), .fault_psn(fault.psn),
@@ -116,7 +116,7 @@ module inc_bench_retransmission (
   inc_bench_watch #(.STREAM(4), .W($bits(job))) u_job (
     .clk(clk), .rst(rst), .handle(handle), .valid(job_valid), .data(job));
 
-  inc_fifo #(.DATA_W($bits(job)), .DEPTH(8)) u_jobs (
+  inc_fifo #(.DATA_W($bits(job)), .DEPTH(16)) u_jobs (
     .clk(clk), .rst(rst), .s_valid(job_valid), .s_ready(queue_ready), .s_data(job),
     .m_valid(sent_valid), .m_ready(sent_ready), .m_data(sent), .count(jobs));
   inc_bench_sink #(.STREAM(5), .W($bits(sent))) u_sent (
