@@ -100,7 +100,8 @@ module inc_fifo #(
         if (push) mem[wr_q] <= s_data;
       end
       always_ff @(posedge clk) begin
-        if (!valid_copy_q || m_ready) out_q <= stored_q ? mem[rd_q] : s_data; // not s_valid: it may come late
+        if (!valid_copy_q || m_ready)
+          out_q <= stored_q ? mem[rd_q] : s_data;      // not s_valid: it may come late
       end
       always_ff @(posedge clk) begin
         stored_q <= stored_d;

@@ -24,8 +24,8 @@ module inc_pass #(
   output wire [DATA_W-1:0] m_data
 );
 
-  // A copy of held_q for each 64 bits (keep: synthesis would leave only one of equal registers), and
-  // one for the control.
+  // A copy of held_q for each 64 bits (keep: synthesis would leave only one of equal registers),
+  // and one for the control.
   localparam int COPIES = (DATA_W + 63) / 64;
 
   logic              held_q, held_d;

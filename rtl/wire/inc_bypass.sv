@@ -148,8 +148,8 @@ module inc_bypass #(
   // ---------------------------------------------------------------------------------------------
   // Undecided frames, and the decided ones that the mover has not seen to.
 
-  // The oldest is in registers, with what it takes to know at once whether the next one fits: room_q
-  // compared with its length, alone and behind the one that is decided now.
+  // The oldest is in registers, with what it takes to know at once whether the next one fits:
+  // room_q compared with its length, alone and behind the one that is decided now.
 
   wire               list_valid;
   wire               list_over;
