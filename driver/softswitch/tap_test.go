@@ -16,6 +16,7 @@ import (
 
 	"github.com/epic-inc/epic/driver/device"
 	"github.com/epic-inc/epic/golden/group"
+	"github.com/epic-inc/epic/golden/oracle"
 )
 
 // tap is the end of a TAP interface that a virtual machine has: frames by read and write. It is a device.Link.
@@ -81,13 +82,10 @@ func newTap(t *testing.T, name string) *tap {
 // Ports can be TAP interfaces, as virtual machines have them: here the hosts are behind their files.
 func TestTap(t *testing.T) {
 	if os.Geteuid() != 0 {
-		if os.Getenv("EPIC_REQUIRE_TOOLS") != "" {
-			t.Fatal("to make a TAP interface needs root")
-		}
-		t.Skip("not run: to make a TAP interface needs root")
+		oracle.Skip(t, "to make a TAP interface needs root")
 	}
 	if _, err := os.Stat("/dev/net/tun"); err != nil {
-		t.Skipf("not run: this kernel has no TAP interfaces: %v", err)
+		t.Skipf("not run: this kernel has no TAP interfaces: %v", err) // no setup can change that
 	}
 	for mode := 1; mode <= 3; mode++ {
 		t.Run(fmt.Sprintf("mode%d", mode), func(t *testing.T) {

@@ -2,8 +2,8 @@
 // against: tshark, which dissects, and scapy, which computes the ICRC; and MPFR, for its arithmetic. It
 // is for tests only.
 //
-// A tool that is missing skips the test and says so; with EPIC_REQUIRE_TOOLS=1 it fails it. Under
-// `go test -short` tshark and scapy are not run.
+// A tool that is missing skips the test and says so; with EPIC_REQUIRE_TOOLS=1 it fails it (Skip, for
+// every test that needs something of the machine). Under `go test -short` tshark and scapy are not run.
 package oracle
 
 import (
@@ -26,13 +26,19 @@ func Root(tb testing.TB) string {
 	return filepath.Join(filepath.Dir(file), "..", "..")
 }
 
-// missing skips or fails the test.
-func missing(tb testing.TB, tool, remedy string) {
+// Skip ends a test for want of something of the machine: a tool, a right, a file. It skips the test and
+// prints why, or fails it where EPIC_REQUIRE_TOOLS is 1, as in `make test`, which has everything.
+func Skip(tb testing.TB, format string, args ...any) {
 	tb.Helper()
 	if os.Getenv("EPIC_REQUIRE_TOOLS") == "1" {
-		tb.Fatalf("%s is missing and EPIC_REQUIRE_TOOLS is 1: %s", tool, remedy)
+		tb.Fatalf("EPIC_REQUIRE_TOOLS is 1: "+format, args...)
 	}
-	tb.Skipf("not compared with %s, which is missing: %s", tool, remedy)
+	tb.Skipf("not run: "+format, args...)
+}
+
+func missing(tb testing.TB, tool, remedy string) {
+	tb.Helper()
+	Skip(tb, "%s is missing: %s", tool, remedy)
 }
 
 func short(tb testing.TB, tool string) {

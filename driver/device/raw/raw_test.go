@@ -18,13 +18,14 @@ import (
 	"github.com/epic-inc/epic/driver/device"
 	"github.com/epic-inc/epic/driver/device/devicetest"
 	"github.com/epic-inc/epic/driver/device/raw"
+	"github.com/epic-inc/epic/golden/oracle"
 )
 
 // veth makes a namespace with a veth in it, and returns the names of all three and a handle of the namespace.
 func veth(t *testing.T) (namespace, a, b string, h *netlink.Handle) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("not run: to make a veth needs root")
+		oracle.Skip(t, "to make a veth needs root")
 	}
 	namespace = fmt.Sprintf("epic-raw-%d-%d", os.Getpid(), time.Now().UnixNano()%1e6)
 	runtime.LockOSThread()
@@ -160,7 +161,7 @@ func TestNotPermitted(t *testing.T) {
 	}
 	setpriv, err := exec.LookPath("setpriv")
 	if err != nil {
-		t.Skip("not run: setpriv (util-linux) is not installed")
+		oracle.Skip(t, "setpriv (util-linux) is not installed")
 	}
 	self, err := os.Executable()
 	require.NoError(t, err)

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -9,15 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/epic-inc/epic/driver/lab"
+	"github.com/epic-inc/epic/golden/oracle"
 )
 
 // A small bench: the results are right (Run looks), the links hold both ways to their rate, and the limit is a limit.
 func TestBench(t *testing.T) {
 	if err := lab.Permitted(); err != nil {
-		if os.Getenv("EPIC_REQUIRE_TOOLS") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
+		oracle.Skip(t, "%v", err)
 	}
 	o := Options{Ranks: []int{3}, Mode: 3, Bytes: 1 << 20, Gbps: 0.02, Rounds: 20, MinRatio: 10, Name: "tbench", Folder: t.TempDir()}
 	r, err := Run(t.Context(), o)

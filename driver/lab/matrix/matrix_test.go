@@ -2,7 +2,6 @@ package matrix
 
 import (
 	"io"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/epic-inc/epic/driver/lab"
+	"github.com/epic-inc/epic/golden/oracle"
 )
 
 func TestCases(t *testing.T) {
@@ -46,10 +46,7 @@ func TestCases(t *testing.T) {
 // Results are kept; a case that fails is a failure, and not taken from the file.
 func TestRun(t *testing.T) {
 	if err := lab.Permitted(); err != nil {
-		if os.Getenv("EPIC_REQUIRE_TOOLS") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
+		oracle.Skip(t, "%v", err)
 	}
 	o := Options{Axes: Axes{Collectives: []string{"allreduce"}, Modes: []int{3}, Ranks: []int{2, 3}, Sizes: []string{"U+1"}, Losses: []float64{0.01}}, Whole: true, Seed: 3,
 		Results: filepath.Join(t.TempDir(), "results.jsonl"), Name: "tmatrx", Folder: t.TempDir(), Progress: io.Discard}
