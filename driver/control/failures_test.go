@@ -168,23 +168,6 @@ func (l *oneLife) reduce(ctx context.Context, seed uint64, ranks int) error {
 	return nil
 }
 
-// given waits until no switch has anything of a job any more: what the dead had is there for others.
-func (s *site) given() {
-	s.t.Helper()
-	require.Eventually(s.t, func() bool {
-		st, err := s.status()
-		if err != nil {
-			return false
-		}
-		for _, one := range st.Switches {
-			if one.Endpoints.GetUsed() != 0 || one.Pipes.GetUsed() != 0 || one.Blocks.GetUsed() != 0 {
-				return false
-			}
-		}
-		return true
-	}, patience, 10*time.Millisecond, "all is given back")
-}
-
 // everyone does f at each rank at once.
 func everyone(ranks int, f func(r int) error) []error {
 	errs := make([]error, ranks)

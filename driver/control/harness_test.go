@@ -279,6 +279,23 @@ func (p *plane) status() (*controlpb.StatusReply, error) {
 	return a.Status(soon(p.t), "")
 }
 
+// given waits until no switch has anything of a job any more: what the dead had is there for others.
+func (p *plane) given() {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool {
+		st, err := p.status()
+		if err != nil {
+			return false
+		}
+		for _, one := range st.Switches {
+			if one.Endpoints.GetUsed() != 0 || one.Pipes.GetUsed() != 0 || one.Blocks.GetUsed() != 0 {
+				return false
+			}
+		}
+		return true
+	}, patience, 10*time.Millisecond, "all is given back")
+}
+
 func mustDial(t *testing.T, addr string, wait time.Duration) *rendezvous.Client {
 	t.Helper()
 	c, err := rendezvous.Dial(rendezvous.Options{Addr: addr, Wait: wait})
