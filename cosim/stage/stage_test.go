@@ -60,12 +60,16 @@ func eachWidth(t *testing.T, test func(t *testing.T, width int, bench *stage.Ben
 	for _, width := range widths(t) {
 		t.Run(fmt.Sprintf("w%d", width), func(t *testing.T) {
 			t.Parallel()
-			bench, err := stage.NewBench(t.Context(), stage.Source{Root: root, RTL: os.Getenv("EPIC_RTL"), Width: width,
-				Out: os.Getenv("EPIC_STAGE_OUT")})
-			require.NoError(t, err)
-			test(t, width, bench)
+			test(t, width, newBench(t, width))
 		})
 	}
+}
+
+func newBench(t *testing.T, width int) *stage.Bench {
+	bench, err := stage.NewBench(t.Context(), stage.Source{Root: root, RTL: os.Getenv("EPIC_RTL"), Width: width,
+		Out: os.Getenv("EPIC_STAGE_OUT")})
+	require.NoError(t, err)
+	return bench
 }
 
 // pacesOf is those of this run; above 512 bits, where a clock takes long, those of a short one.
@@ -76,12 +80,12 @@ func pacesOf(width int) []stage.Pace {
 	return paces
 }
 
+// TestPrims needs one bench only: the primitives have widths of their own in it.
 func TestPrims(t *testing.T) {
-	eachWidth(t, func(t *testing.T, _ int, bench *stage.Bench) {
-		for seed := range uint64(4) {
-			assert.NoError(t, bench.Prims(t.Context(), 100_000, seed))
-		}
-	})
+	bench := newBench(t, widths(t)[0])
+	for seed := range uint64(4) {
+		assert.NoError(t, bench.Prims(t.Context(), 100_000, seed))
+	}
 }
 
 // captureSamples are the frames of every capture in testdata.

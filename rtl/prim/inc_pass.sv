@@ -38,16 +38,6 @@ module inc_pass #(
   assign m_data  = out;
   assign held_d  = !rst && m_valid && !m_ready;
 
-  always_comb begin
-    for (int i = 0; i < DATA_W; i++) out[i] = held_copy_q[i/64] ? data_q[i] : s_data[i];
-  end
-
-  always_ff @(posedge clk) begin
-    for (int i = 0; i < DATA_W; i++) begin
-      if (!held_copy_q[i/64]) data_q[i] <= s_data[i];
-    end
-  end
-
   (* keep *) always_ff @(posedge clk) begin
     held_q <= held_d;
   end
@@ -56,6 +46,11 @@ module inc_pass #(
     for (genvar c = 0; c < COPIES; c++) begin : gen_copies
       (* keep *) always_ff @(posedge clk) begin
         held_copy_q[c] <= held_d;
+      end
+      localparam int W = (DATA_W - c*64 < 64) ? DATA_W - c*64 : 64;
+      assign out[c*64 +: W] = held_copy_q[c] ? data_q[c*64 +: W] : s_data[c*64 +: W];
+      always_ff @(posedge clk) begin
+        if (!held_copy_q[c]) data_q[c*64 +: W] <= s_data[c*64 +: W];
       end
     end
   endgenerate

@@ -184,11 +184,16 @@ module inc_deparse #(
                wire2(inc_spec_pkg::ETHERTYPE_VLAN), wire6(h.smac), wire6(h.dmac)};
     tagged6 = {ip6, wire2(inc_spec_pkg::ETHERTYPE_IPV6), wire2(h.vlan_tci),
                wire2(inc_spec_pkg::ETHERTYPE_VLAN), wire6(h.smac), wire6(h.dmac)};
-    for (int i = 0; i < IMAGE_W; i++) begin
-      headers[i] = is_tagged[i/64] ? (is_v6[i/64] ? tagged6[i] : tagged4[i])
-                                   : (is_v6[i/64] ? plain6[i] : plain4[i]);
-    end
   end
+
+  generate
+    for (genvar c = 0; c < COPIES; c++) begin : gen_headers
+      localparam int W = (IMAGE_W - c*64 < 64) ? IMAGE_W - c*64 : 64;
+      assign headers[c*64 +: W] =
+        is_tagged[c] ? (is_v6[c] ? tagged6[c*64 +: W] : tagged4[c*64 +: W])
+                     : (is_v6[c] ? plain6[c*64 +: W] : plain4[c*64 +: W]);
+    end
+  endgenerate
 
   // ---------------------------------------------------------------------------------------------
   // Clock 0 to 1: what the next beat is, all but its payload. This runs up to two beats ahead of
@@ -250,6 +255,14 @@ module inc_deparse #(
   assign load  = new_copy_q[0] && next_ready_q;
   assign new_d = rst || (next_ready_q ? next.last || !next_valid : new_q);
 
+  wire  [IMAGE_W-1:0] behind = IMAGE_W'(more_q);
+  generate
+    for (genvar c = 0; c < COPIES; c++) begin : gen_image
+      localparam int W = (IMAGE_W - c*64 < 64) ? IMAGE_W - c*64 : 64;
+      assign image[c*64 +: W] = new_copy_q[c] ? headers[c*64 +: W] : behind[c*64 +: W];
+    end
+  endgenerate
+
   always_comb begin
     next_valid = !new_q || hdr_valid;
     some_d = need_q ? !one_q : some_q;
@@ -284,13 +297,8 @@ module inc_deparse #(
       next.need     = need_q ? !one_q : some_q && before_q == 4'd1;
       next.pay_last = one_d;
     end
-    next.head = '0;
-    more_d    = '0;
-    for (int i = 0; i < IMAGE_W; i++) begin
-      image[i] = new_copy_q[i/64] ? headers[i] : i < MORE_W && more_q[i % MORE_W];
-      if (i < DATA_W) next.head[i % DATA_W] = image[i];
-      else            more_d[(i - DATA_W) % MORE_W] = image[i];
-    end
+    next.head = DATA_W'(image);
+    more_d    = MORE_W'(image >> DATA_W);
     next.sum  = (SUM_BEAT == 0) ? sum_now : sum_q;
     next.turn = next.need ? turn : '0;
     for (int i = 0; i < BYTES; i++) begin
@@ -413,6 +421,7 @@ module inc_deparse #(
   logic [DATA_W-1:0] payload;
   logic [DATA_W-1:0] data;
   logic [DATA_W-1:0] carried;
+  logic [DATA_W-1:0] turned; // all ones in the groups turned by t
   always_comb begin
     for (int i = 0; i < BYTES; i++) begin
       payload[i*8 +: 8] = (pay_direct_q[i/8] ? s_pay_data[i*8 +: 8] : pay_spare_q[i*8 +: 8]) &
@@ -420,18 +429,11 @@ module inc_deparse #(
     end
     data    = at.head | carried_q;
     carried = '0;
-    for (int i = 0; i < BYTES; i++) begin
-      for (int t = 0; t < TURNS; t++) begin
-        if (UNITS < 16 || (t != 3 && t != 8)) begin
-          if (i >= 2 + 4*units_of(t)) begin
-            data[i*8 +: 8] = data[i*8 +: 8] | (payload[(i - 2 - 4*units_of(t))*8 +: 8] &
-                                               {8{turn_q[(i/8)*TURNS + t]}});
-          end else begin
-            carried[i*8 +: 8] = carried[i*8 +: 8] |
-                                (payload[(i + BYTES - 2 - 4*units_of(t))*8 +: 8] &
-                                 {8{turn_q[(i/8)*TURNS + t]}});
-          end
-        end
+    for (int t = 0; t < TURNS; t++) begin
+      for (int g = 0; g < GROUPS; g++) turned[g*64 +: 64] = {64{turn_q[g*TURNS + t]}};
+      if (UNITS < 16 || (t != 3 && t != 8)) begin
+        data    = data | ((payload << (8*(2 + 4*units_of(t)))) & turned);
+        carried = carried | ((payload >> (8*(BYTES - 2 - 4*units_of(t)))) & turned);
       end
     end
     if (at.sum_here && !at.vlan) begin

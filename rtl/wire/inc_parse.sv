@@ -296,7 +296,6 @@ module inc_parse #(
 
   // The beat is turned so that each header byte is in a lane of its own whatever the layout; then
   // only the beat in which it is to be taken depends on the layout.
-  wire  [2*DATA_W-1:0]   twice1 = {data1_q, data1_q};
   logic [DATA_W-1:0]     ip_turned;
   logic [DATA_W-1:0]     l4_turned;
   logic [IP_BYTES-1:0]   ip_en;
@@ -310,12 +309,13 @@ module inc_parse #(
     for (int i = 0; i < BYTES; i++) begin
       for (int t = 0; t < 3; t++) begin
         ip_turned[i*8 +: 8] = ip_turned[i*8 +: 8] |
-                              (twice1[((14+4*t) % BYTES + i)*8 +: 8] &
+                              (data1_q[((14 + 4*t + i) % BYTES)*8 +: 8] &
                                {8{turn_ip1_q[(i/4)*3 + t]}});
       end
       for (int t = 0; t < TURNS; t++) begin
         l4_turned[i*8 +: 8] = l4_turned[i*8 +: 8] |
-                              (twice1[(turn_lane(t) + i)*8 +: 8] & {8{turn1_q[(i/4)*TURNS + t]}});
+                              (data1_q[((turn_lane(t) + i) % BYTES)*8 +: 8] &
+                               {8{turn1_q[(i/4)*TURNS + t]}});
       end
     end
     for (int l = 0; l < LAYOUTS; l++) begin
