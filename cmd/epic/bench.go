@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/epic-inc/epic/cosim/bench"
-	"github.com/epic-inc/epic/cosim/run"
 	"github.com/epic-inc/epic/cosim/server"
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/spec"
@@ -67,9 +66,6 @@ while the hosts offer more than the engine can take.`,
 			}
 			o.Progress = cmd.ErrOrStderr()
 			report, err := bench.Run(cmd.Context(), o)
-			if errors.Is(err, bench.ErrLimit) {
-				err = fmt.Errorf("%w: %w", run.ErrDifference, err)
-			}
 			if len(report) == 0 {
 				return err
 			}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/epic-inc/epic/cosim/run"
 	"github.com/epic-inc/epic/driver/lab"
 	"github.com/epic-inc/epic/driver/lab/bench"
 	"github.com/epic-inc/epic/driver/lab/matrix"
@@ -41,9 +40,6 @@ those of the machine and judged by nobody. Small AllReduces are timed beside a p
 			}
 			o.Progress = cmd.ErrOrStderr()
 			report, err := bench.Run(cmd.Context(), o)
-			if errors.Is(err, bench.ErrLimit) {
-				err = fmt.Errorf("%w: %w", run.ErrDifference, err)
-			}
 			if report == nil || len(report.Rows) == 0 {
 				return err
 			}

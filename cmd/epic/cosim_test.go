@@ -9,9 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epic-inc/epic/cosim/server/servertest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/epic-inc/epic/cosim/server/servertest"
 )
 
 const repo = "../.."

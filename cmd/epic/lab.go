@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/epic-inc/epic/cosim/run"
 	"github.com/epic-inc/epic/driver/lab"
 	"github.com/epic-inc/epic/driver/lab/matrix"
 	"github.com/epic-inc/epic/driver/softswitch"
@@ -295,9 +294,6 @@ by case, seed and a hash of this program. The vectors are of int32, the packets 
 			}
 			o.Progress = cmd.ErrOrStderr()
 			report, err := matrix.Run(cmd.Context(), o)
-			if errors.Is(err, matrix.ErrFailed) {
-				err = fmt.Errorf("%w: %w", run.ErrDifference, err)
-			}
 			if report == nil {
 				return err
 			}

@@ -147,7 +147,7 @@ func New(ctx context.Context, o Options) (*Comm, error) {
 	c := &Comm{
 		endpoint: o.Endpoint, rendezvous: o.Rendezvous, job: o.Job, rank: o.Rank, ranks: o.Ranks, life: 1 + rand.Uint64N(1<<62),
 		of: identity(peers.Members), algorithm: o.Algorithm, patience: o.Patience, notice: o.Notice, members: peers.Members,
-		carriers: map[tree.Step]*carrier{}, sequence: map[int]uint64{}, nextQPN: base + 2, told: map[string]bool{}, longest: longestPackets,
+		carriers: map[tree.Step]*carrier{}, sequence: map[int]uint64{}, nextQPN: base + 2, told: map[string]bool{}, longest: psn.MaxWindow,
 		started: map[uint64]time.Time{}, history: map[uint64]string{}, peers: make([]peer, o.Ranks),
 	}
 	if err := c.connectRing(peers); err != nil {
@@ -172,9 +172,6 @@ func identity(members []Member) uint64 {
 	}
 	return h.Sum64()
 }
-
-// longestPackets is the most that a control signal may open (protocol.md 10).
-const longestPackets = 1 << 22
 
 // rnrTimer is the code of the RNR timer of a rank that is late, 0.64 ms: it is software that others ask again.
 const rnrTimer = 12

@@ -295,14 +295,11 @@ func endpointName(t *tree.Tree, n tree.Node) string {
 	return t.Name(n)
 }
 
-// leap is how far a first psn is from what the queue pairs have used (protocol.md 2).
-const leap = 1 << 22
-
 // minLeap is the least distance, when queue pairs have used several: more than any window, both ways.
 const minLeap = 1 << 17
 
 // firstPSN chooses p0 for queue pairs that have sent the psns of `last`, each the last of one direction: the last plus
-// 2^22 where all are the same (protocol.md 2). Where they differ, one that is at least as far from each, and failing
+// psn.Leap where all are the same (protocol.md 2). Where they differ, one that is at least as far from each, and failing
 // that the middle of the widest gap between them. With no past any psn does: fresh.
 func firstPSN(last []psn.PSN, fresh psn.PSN) (psn.PSN, error) {
 	if len(last) == 0 {
@@ -315,14 +312,14 @@ func firstPSN(last []psn.PSN, fresh psn.PSN) (psn.PSN, error) {
 	sorted := slices.Sorted(maps.Keys(distinct))
 	apart := func(p psn.PSN) bool {
 		for _, l := range sorted {
-			if d := psn.Sub(p, l); max(d, -d) < leap {
+			if d := psn.Sub(p, l); max(d, -d) < psn.Leap {
 				return false
 			}
 		}
 		return true
 	}
 	for _, l := range sorted {
-		if p := psn.Add(l, leap); apart(p) {
+		if p := psn.Add(l, psn.Leap); apart(p) {
 			return p, nil
 		}
 	}

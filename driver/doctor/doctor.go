@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/epic-inc/epic/driver/softswitch"
+	"github.com/epic-inc/epic/golden/engine"
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/psn"
 	"github.com/epic-inc/epic/golden/roce"
@@ -273,6 +274,5 @@ func (d *diagnosis) window(p softswitch.PipeState) int {
 			}
 		}
 	}
-	const unknown = 1 << 22
-	return unknown
+	return engine.MaxSlots // nobody says: as many as there can be
 }

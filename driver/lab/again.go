@@ -15,11 +15,8 @@ import (
 	"github.com/epic-inc/epic/golden/psn"
 )
 
-// recreated is how far the first PSNs move when groups are created again on the same queue pairs (protocol.md 2).
-const recreated = 1 << 22
-
 // Again creates the lab's groups again on the same queue pairs: whatever earlier ranks left under way does not count
-// any more, and their PSNs begin 2^22 further on. The files of the groups are written anew.
+// any more, and their PSNs begin psn.Leap further on. The files of the groups are written anew.
 func (l *Lab) Again() error {
 	var groups []*group.Group
 	for i, g := range l.o.Set.Groups {
@@ -28,7 +25,7 @@ func (l *Lab) Again() error {
 			return err
 		}
 		for k := range old {
-			old[k] = psn.Add(old[k], recreated)
+			old[k] = psn.Add(old[k], psn.Leap)
 		}
 		moved, err := g.Moved(old)
 		if err != nil {

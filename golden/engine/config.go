@@ -26,7 +26,6 @@ const (
 	MaxPSNBits   = psn.Bits
 	MinSlots     = 2
 	MaxSlots     = 1 << 22 // protocol.md 1
-	MaxWindow    = 1 << 22 // packets that one control signal opens: protocol.md 10
 )
 
 // Config describes one engine: its endpoints, its pipes and which variant of the protocol it follows.

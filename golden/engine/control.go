@@ -41,7 +41,7 @@ func (e *Engine) refusesSignal(p int, pkt *roce.Packet) Fault {
 		return Fault{Kind: spec.ErrorKindControlRoot, Got: uint32(s.Root), Wanted: uint32(root)}
 	case s.Flags != flags:
 		return Fault{Kind: spec.ErrorKindControlFlags, Got: uint32(s.Flags), Wanted: uint32(flags)}
-	case !e.canReduce(p, s.DType, s.Op) || s.Packets(c.MTU) > MaxWindow:
+	case !e.canReduce(p, s.DType, s.Op) || s.Packets(c.MTU) > psn.MaxWindow:
 		return Fault{Kind: spec.ErrorKindControlUnsupported,
 			Got: uint32(s.Type)<<12 | uint32(s.Op)<<8 | uint32(s.DType)<<4 | uint32(s.Flags)}
 	}

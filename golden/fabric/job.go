@@ -252,10 +252,6 @@ func (j *Job) Collectives(group int) int {
 	return n
 }
 
-// recreated is how far the first PSN of a subgroup that is created again on the same queue pairs lies behind
-// the last that was used: leftovers fall outside every window (protocol.md 2).
-const recreated = 1 << 22
-
 // Again is the job that is left when the engines have lost all they held: every subgroup is created again,
 // with its PSNs moved, and every collective that a rank has not ended is begun anew by all. The results of
 // the others are checked now. The set is that of the new job.
@@ -282,7 +278,7 @@ func (j *Job) Again() (*Job, error) {
 					}
 				}
 			}
-			psn0 = append(psn0, psn.Add(psn.Prev(last), recreated))
+			psn0 = append(psn0, psn.Add(psn.Prev(last), psn.Leap))
 		}
 		moved, err := j.set.Groups[n].Moved(psn0)
 		if err != nil {

@@ -102,7 +102,7 @@ func (o Options) Check() error {
 		{"timeout", float64(o.TimeoutTicks), 1, 1<<20 - 1},
 		{"rnr-code", float64(o.RNRCode), 0, 31},
 		{"message-packets", float64(o.MessagePackets), 1, 1 << 20},
-		{"window", float64(o.WindowPackets), 0, 1 << 22},
+		{"window", float64(o.WindowPackets), 0, psn.MaxWindow},
 		{"host-timeout", float64(o.HostTimeout), 0, 31},
 	} {
 		if !(r.got >= r.lo && r.got <= r.hi) { // a NaN is in no range

@@ -132,8 +132,8 @@ func (c Config) Validate() error {
 	inRange("retry_cnt", c.RetryCnt, 0, 7)
 	inRange("rnr_retry", c.RNRRetry, 0, 7)
 	inRange("min_rnr_timer", c.MinRNRTimer, 0, 31)
-	inRange("window", c.Settings.Window, 1, 1<<22)
-	inRange("AckReq every", c.Settings.AckReqEvery, 0, 1<<22)
+	inRange("window", c.Settings.Window, 1, psn.MaxWindow)
+	inRange("AckReq every", c.Settings.AckReqEvery, 0, psn.MaxWindow)
 	if len(errs) == 0 {
 		return nil
 	}

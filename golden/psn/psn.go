@@ -16,6 +16,13 @@ const Bits = 24
 // Mask holds the valid bits of a PSN on the wire.
 const Mask = 1<<Bits - 1
 
+// Leap is how far the first PSN of a subgroup that is created again on the same queue pairs lies behind the last that
+// was used: what is left of the dead one falls outside every window (protocol.md 2).
+const Leap = 1 << 22
+
+// MaxWindow is the most packets that one control signal opens (protocol.md 10).
+const MaxWindow = 1 << 22
+
 // PSN is a packet sequence number: 0 .. 2^w-1 of the Space it is used with. Arithmetic with Go's
 // operators does not wrap; use the functions here.
 type PSN uint32

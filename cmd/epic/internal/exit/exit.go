@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"strings"
 
+	rtlbench "github.com/epic-inc/epic/cosim/bench"
 	"github.com/epic-inc/epic/cosim/run"
 	"github.com/epic-inc/epic/cosim/server"
 	"github.com/epic-inc/epic/driver/coll"
 	"github.com/epic-inc/epic/driver/control/failure"
 	"github.com/epic-inc/epic/driver/control/proxy"
+	labbench "github.com/epic-inc/epic/driver/lab/bench"
+	labmatrix "github.com/epic-inc/epic/driver/lab/matrix"
 	"github.com/epic-inc/epic/interop/guest"
 )
 
@@ -32,7 +35,7 @@ var table = []struct {
 	meaning string
 }{
 	{Right, "right: all was done, and all that was compared is equal"},
-	{Difference, "difference found: what was compared differs, or an assertion of the simulation failed"},
+	{Difference, "difference found: what was compared differs, an assertion of the simulation failed, or a figure is beyond its limit"},
 	{BadInput, "bad input: arguments, configuration or files that cannot be used; one line each says what, where, and what is allowed"},
 	{Lost, "peer or tool lost: the simulator, another rank or another program ended, fell silent or disagreed"},
 	{Interrupted, "interrupted: by Ctrl-C or SIGTERM"},
@@ -56,9 +59,11 @@ func Of(err error) Status {
 		return Right
 	case errors.Is(err, context.Canceled):
 		return Interrupted
-	case errors.Is(err, run.ErrDifference), errors.Is(err, server.ErrFault):
+	case errors.Is(err, run.ErrDifference), errors.Is(err, server.ErrFault), errors.Is(err, labmatrix.ErrFailed),
+		errors.Is(err, labbench.ErrLimit), errors.Is(err, rtlbench.ErrLimit):
 		return Difference
-	case errors.Is(err, server.ErrLost), errors.Is(err, failure.ErrLost), errors.Is(err, proxy.ErrOver), errors.Is(err, guest.ErrLost), errors.As(err, &group):
+	case errors.Is(err, server.ErrLost), errors.Is(err, failure.ErrLost), errors.Is(err, proxy.ErrOver),
+		errors.Is(err, guest.ErrLost), errors.As(err, &group):
 		return Lost
 	default:
 		return BadInput

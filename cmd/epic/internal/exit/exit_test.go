@@ -9,11 +9,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	rtlbench "github.com/epic-inc/epic/cosim/bench"
 	"github.com/epic-inc/epic/cosim/run"
 	"github.com/epic-inc/epic/cosim/server"
 	"github.com/epic-inc/epic/driver/coll"
 	"github.com/epic-inc/epic/driver/control/failure"
 	"github.com/epic-inc/epic/driver/control/proxy"
+	labbench "github.com/epic-inc/epic/driver/lab/bench"
+	labmatrix "github.com/epic-inc/epic/driver/lab/matrix"
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/interop/guest"
 )
@@ -27,6 +30,9 @@ func TestOf(t *testing.T) {
 		{nil, 0},
 		{wrap(run.ErrDifference), 1},
 		{wrap(server.ErrFault), 1},
+		{wrap(labmatrix.ErrFailed), 1},
+		{wrap(labbench.ErrLimit), 1},
+		{wrap(rtlbench.ErrLimit), 1},
 		{group.Problems{{File: "f", Message: "m"}}, 2},
 		{&group.OptionError{Option: "mtu", Reason: "r"}, 2},
 		{wrap(fs.ErrNotExist), 2},
