@@ -64,7 +64,8 @@ regress: ## every line of the regression and every case of the matrix: hours; AR
 lab-full: ## every case of the lab's matrix, and AllReduce of 64 MB against the ring; root; resumes
 	@$(MAKE) --no-print-directory build/epic
 	build/epic lab matrix --whole $(ARGS)
-	build/epic bench lab --min-ratio 0.85
+	build/epic bench lab --ranks 4 --link-gbps 0.02 --min-ratio 0.85
+	build/epic bench lab --ranks 8 --link-gbps 0.01 --min-ratio 0.85
 
 .PHONY: mutants
 mutants: ## break the RTL in each way of rtl/mutants and see the regression catch it; resumes
