@@ -262,6 +262,7 @@ module inc_deparse #(
       assign image[c*64 +: W] = new_copy_q[c] ? headers[c*64 +: W] : behind[c*64 +: W];
     end
   endgenerate
+  wire  [DATA_W+MORE_W-1:0] padded = (DATA_W + MORE_W)'(image);
 
   always_comb begin
     next_valid = !new_q || hdr_valid;
@@ -297,8 +298,8 @@ module inc_deparse #(
       next.need     = need_q ? !one_q : some_q && before_q == 4'd1;
       next.pay_last = one_d;
     end
-    next.head = DATA_W'(image);
-    more_d    = MORE_W'(image >> DATA_W);
+    next.head = padded[DATA_W-1:0];
+    more_d    = padded[DATA_W +: MORE_W];
     next.sum  = (SUM_BEAT == 0) ? sum_now : sum_q;
     next.turn = next.need ? turn : '0;
     for (int i = 0; i < BYTES; i++) begin
