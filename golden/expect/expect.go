@@ -178,7 +178,7 @@ func (f format) reduce(d spec.DType, op spec.Op, words []uint64) (uint64, error)
 	case spec.OpXor:
 		return odd, nil
 	}
-	return 0, fmt.Errorf("unknown operator")
+	return 0, fmt.Errorf("operator: got %v, want sum, min, max, and, or, xor", op)
 }
 
 func (f format) reduceFloats(op spec.Op, words []uint64) (uint64, error) {
