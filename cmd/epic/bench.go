@@ -9,8 +9,8 @@ import (
 
 	"github.com/epic-inc/epic/cosim/bench"
 	"github.com/epic-inc/epic/cosim/server"
-	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/spec"
+	"github.com/epic-inc/epic/golden/tree"
 )
 
 func benchRTL() *cobra.Command {
@@ -49,7 +49,7 @@ while the hosts offer more than the engine can take.`,
 					}
 				}
 			}
-			if o.Collectives, err = levels("collective", o.Collectives, group.Collectives(), asItIs); err != nil {
+			if o.Collectives, err = levels("collective", o.Collectives, tree.Collectives(), asItIs); err != nil {
 				return err
 			}
 			if o.MinEfficiency < 0 || o.MinEfficiency > 1 {

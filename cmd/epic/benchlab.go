@@ -8,7 +8,7 @@ import (
 
 	"github.com/epic-inc/epic/driver/lab"
 	"github.com/epic-inc/epic/driver/lab/bench"
-	"github.com/epic-inc/epic/driver/lab/matrix"
+	"github.com/epic-inc/epic/driver/softswitch"
 )
 
 func benchLab() *cobra.Command {
@@ -21,7 +21,7 @@ func benchLab() *cobra.Command {
 ranks over the same links, all held to one rate that is below what the machine can carry. A ring sends
 2(D-1)/D times what the network takes; the ratio of both speeds is held against that. Rates without pacing are
 those of the machine and judged by nobody. Small AllReduces are timed beside a ping-pong of two hosts.`,
-		Example: "  epic bench lab --ranks 4,8 --bytes 67108864 --link-gbps 0.04 --min-ratio 0.85 --json",
+		Example: "  epic bench lab --ranks 4,8 --bytes 67108864 --link-gbps 0.01 --min-ratio 0.85 --json",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, n := range o.Ranks {
@@ -29,7 +29,7 @@ those of the machine and judged by nobody. Small AllReduces are timed beside a p
 					return fmt.Errorf("--ranks: got %d, want %d..64", n, bench.MinRanks)
 				}
 			}
-			if err := oneOf("mode", o.Mode, matrix.Modes()); err != nil {
+			if err := oneOf("mode", o.Mode, softswitch.Modes()); err != nil {
 				return err
 			}
 			if !(o.Gbps > 0) {
@@ -51,7 +51,7 @@ those of the machine and judged by nobody. Small AllReduces are timed beside a p
 	f.IntSliceVar(&o.Ranks, "ranks", []int{4, 8}, "numbers of ranks")
 	f.IntVar(&o.Mode, "mode", 3, "protocol mode")
 	f.IntVar(&o.Bytes, "bytes", 64<<20, "bytes of each rank's vector")
-	f.Float64Var(&o.Gbps, "link-gbps", 0.04, "rate of every link, in each direction")
+	f.Float64Var(&o.Gbps, "link-gbps", 0.01, "rate of every link, in each direction")
 	f.Float64Var(&o.MinRatio, "min-ratio", 0, "part of the ideal ratio below which the bench fails, with status 1")
 	f.BoolVar(&o.Unpaced, "unpaced", true, "measure without pacing too")
 	f.StringVar(&o.Profile, "cpuprofile", "", "file for a CPU profile of the unpaced AllReduce through the network, of the last of --ranks (go tool pprof)")

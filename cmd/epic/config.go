@@ -12,6 +12,7 @@ import (
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/host"
 	"github.com/epic-inc/epic/golden/spec"
+	"github.com/epic-inc/epic/golden/tree"
 )
 
 func configCommand() *cobra.Command {
@@ -176,7 +177,7 @@ func exactly(n int, what string) cobra.PositionalArgs {
 func shapeFlags(f *pflag.FlagSet, o *group.Options) {
 	f.IntVar(&o.Ranks, "ranks", o.Ranks, "number of ranks, at least 2; at most 64 at one switch")
 	f.StringVar(&o.Tree, "tree", o.Tree, "shape of the IncTree: "+strings.Join(group.TreeShapes(), ", "))
-	f.StringVar(&o.Collective, "collective", o.Collective, strings.Join(group.Collectives(), ", ")+"; or several, as allreduce,reduce:2,allgather (root ranks after a colon)")
+	f.StringVar(&o.Collective, "collective", o.Collective, strings.Join(tree.Collectives(), ", ")+"; or several, as allreduce,reduce:2,allgather (root ranks after a colon)")
 	f.IntVar(&o.RootRank, "root-rank", o.RootRank, "root of a reduce or broadcast that is not in a list")
 	f.Var(&named[spec.Op]{&o.Op, spec.ParseOp, words[spec.Op]()}, "op", "how elements are reduced: "+strings.Join(words[spec.Op](), ", "))
 	f.Var(&named[spec.DType]{&o.DType, spec.ParseDType, words[spec.DType]()}, "dtype", "type of the elements: "+strings.Join(words[spec.DType](), ", "))
@@ -246,7 +247,7 @@ func words[T enum]() []string {
 func completeShape(c *cobra.Command) {
 	for flag, values := range map[string][]string{
 		"tree":       group.TreeShapes(),
-		"collective": group.Collectives(),
+		"collective": tree.Collectives(),
 		"mode":       {"1", "2", "3"},
 		"mtu":        {"256", "512", "1024", "2048", "4096"},
 		"preset":     host.Presets(),

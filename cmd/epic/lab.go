@@ -268,7 +268,7 @@ by case, seed and a hash of this program. The vectors are of int32, the packets 
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			for _, m := range o.Axes.Modes {
-				if err := oneOf("mode", m, matrix.Modes()); err != nil {
+				if err := oneOf("mode", m, softswitch.Modes()); err != nil {
 					return err
 				}
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
+	"github.com/epic-inc/epic/golden/tree"
 )
 
 // engines that `epic cosim matrix` runs its cases with.
@@ -56,7 +57,7 @@ not run again until one of them changes. --engine slurm hands --shards shards to
 			if o.Axes.MTUs, err = levels("mtu", mtus, roce.MTUs(), strconv.Atoi); err != nil {
 				return err
 			}
-			if o.Axes.Collectives, err = levels("collective", o.Axes.Collectives, group.Collectives(), asItIs); err != nil {
+			if o.Axes.Collectives, err = levels("collective", o.Axes.Collectives, tree.Collectives(), asItIs); err != nil {
 				return err
 			}
 			if o.Axes.Trees, err = levels("tree", o.Axes.Trees, group.TreeShapes(), asItIs); err != nil {
@@ -109,7 +110,7 @@ not run again until one of them changes. --engine slurm hands --shards shards to
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "decides everything random")
 	jsonFlag(c, &asJSON)
 	complete(c, "engine", engines)
-	complete(c, "collective", group.Collectives())
+	complete(c, "collective", tree.Collectives())
 	complete(c, "tree", group.TreeShapes())
 	return c
 }

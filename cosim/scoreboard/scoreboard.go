@@ -42,9 +42,6 @@ func (s *Scoreboard) TimerSlack() uint64 {
 	return s.cfg.TickClocks + uint64(walkClocksPerOut*outs+walkClocks)
 }
 
-// historyFrames is how many of the latest frames are kept for a difference's capture, in and out each.
-const historyFrames = 4096
-
 // historyRecords is how many of the latest records a difference shows.
 const historyRecords = 12
 
@@ -122,7 +119,6 @@ type Scoreboard struct {
 	clock  uint64 // up to which everything is known
 
 	latency latency
-	frames  ring[Frame]
 	records ring[spec.Record]
 }
 
@@ -162,7 +158,6 @@ func New(cfg Config) (*Scoreboard, error) {
 		timers:  map[timerKey]timer{},
 		bound:   map[int]uint64{},
 		state:   shadow{rx: map[int]spec.Record{}, tx: map[int]spec.Record{}, pipe: map[int]spec.Record{}},
-		frames:  ring[Frame]{most: historyFrames},
 		records: ring[spec.Record]{most: historyRecords},
 	}
 	for i := range cfg.Engine.Endpoints {
@@ -183,7 +178,6 @@ func (s *Scoreboard) Drive(at uint64, port int, frame []byte, macError bool) {
 	f := Frame{Clock: at, Number: s.inDriven, Stream: In, Port: port, Error: macError, Bytes: frame}
 	s.inDriven++
 	s.in = append(s.in, f)
-	s.frames.add(f)
 }
 
 // Window takes what the engine did in one quantum. The error is a *Difference, the first one; after it
@@ -222,21 +216,6 @@ func (s *Scoreboard) Stats() Stats { return s.stats }
 func (s *Scoreboard) Latency() []uint32 {
 	slices.Sort(s.latency.clocks)
 	return s.latency.clocks
-}
-
-// History returns the latest frames in and out, in the order of their clocks.
-func (s *Scoreboard) History() []Frame {
-	frames := s.frames.all()
-	slices.SortStableFunc(frames, func(a, b Frame) int {
-		switch {
-		case a.Clock < b.Clock:
-			return -1
-		case a.Clock > b.Clock:
-			return 1
-		}
-		return 0
-	})
-	return frames
 }
 
 // Quiescent returns nil if golden has nothing to do, everything driven has retired and everything
@@ -618,7 +597,6 @@ func (s *Scoreboard) frameOut(m *spec.FrameOut) error {
 	}
 	f := Frame{Clock: m.First, Number: s.seen[stream], Stream: stream, Port: int(m.Port), Error: m.Error != 0, Bytes: m.Bytes}
 	s.seen[stream]++
-	s.frames.add(f)
 	if stream == link.StreamTx {
 		s.latency.left(m.First)
 		s.fences.left(m.Last)

@@ -378,7 +378,6 @@ func TestRight(t *testing.T) {
 	}
 	assert.EqualValues(t, bytes, st.ComparedBytes)
 	require.Len(t, s.Latency(), 12)
-	assert.Len(t, s.History(), len(d.driven)+len(d.out.Frames))
 }
 
 // In any windows, the same verdict.

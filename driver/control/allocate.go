@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/epic-inc/epic/driver/control/controlpb"
 	"github.com/epic-inc/epic/driver/control/failure"
@@ -178,7 +177,7 @@ func layout(n *Network, j *job, step tree.Step, qpns []uint32, all map[string]*r
 		own, _ := n.Switch(name)
 		ip, _ := own.address(v4)
 		for _, neighbour := range t.Neighbours(s) {
-			ep := group.Endpoint{Name: endpointName(t, neighbour), MAC: own.MAC, IP: ip, QPN: qpnOf[edgeEnd{tree.Switch(s), neighbour}],
+			ep := group.Endpoint{Name: t.EndpointName(neighbour), MAC: own.MAC, IP: ip, QPN: qpnOf[edgeEnd{tree.Switch(s), neighbour}],
 				PKey: 0xffff, Sport: 49999, TTL: 64}
 			if neighbour.IsRank() {
 				m := j.Members[neighbour.Index]
@@ -190,7 +189,7 @@ func layout(n *Network, j *job, step tree.Step, qpns []uint32, all map[string]*r
 				ep.PeerIP, _ = other.address(v4)
 			}
 			if limit := all[name].info.Ports; ep.Port >= limit {
-				return nil, short("job %s: switch %s has ports 0..%d, but %s is said to be at port %d", j.Name, name, limit-1, endpointName(t, neighbour), ep.Port)
+				return nil, short("job %s: switch %s has ports 0..%d, but %s is said to be at port %d", j.Name, name, limit-1, t.EndpointName(neighbour), ep.Port)
 			}
 			g.Switches[s].Endpoints = append(g.Switches[s].Endpoints, ep)
 		}
@@ -216,10 +215,10 @@ func (p *plan) pipes(j *job, t *tree.Tree, s int, pipes []tree.Pipe, r *room) er
 		pipe := group.Pipe{Name: want.Role.String(), Slots: j.Terms.slots(), Op: j.Terms.Op, DType: j.Terms.DType, Unpinned: !j.Terms.Pinned,
 			Reproducible: j.Terms.Reproducible && (!j.Terms.Pinned || len(want.Ins) > 1)}
 		for _, in := range want.Ins {
-			pipe.Ins = append(pipe.Ins, endpointName(t, in))
+			pipe.Ins = append(pipe.Ins, t.EndpointName(in))
 		}
 		for _, out := range want.Outs {
-			pipe.Outs = append(pipe.Outs, endpointName(t, out))
+			pipe.Outs = append(pipe.Outs, t.EndpointName(out))
 		}
 		entry, ok := row(r.pipes, r.info.PipeEntries)
 		if !ok {
@@ -288,14 +287,8 @@ func cableBetween(cables []Cable, at, to string) (port int) {
 	return port
 }
 
-func endpointName(t *tree.Tree, n tree.Node) string {
-	if n.IsRank() {
-		return "rank" + strconv.Itoa(n.Index)
-	}
-	return t.Name(n)
-}
-
-// minLeap is the least distance, when queue pairs have used several: more than any window, both ways.
+// minLeap is the least distance, when queue pairs have used several: more than any window, both ways. A window has no
+// more packets than its pool has blocks, 2^16 at most.
 const minLeap = 1 << 17
 
 // firstPSN chooses p0 for queue pairs that have sent the psns of `last`, each the last of one direction: the last plus

@@ -14,6 +14,7 @@ import (
 	"github.com/epic-inc/epic/driver/control/failure"
 	"github.com/epic-inc/epic/golden/engine"
 	"github.com/epic-inc/epic/golden/group"
+	"github.com/epic-inc/epic/golden/host"
 	"github.com/epic-inc/epic/golden/psn"
 	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
@@ -266,8 +267,8 @@ func (s *Server) joiner(q *controlpb.JoinRequest) (*joiner, error) {
 	switch {
 	case !jobName.MatchString(q.Job):
 		return nil, badRequest("job: got %q, want a letter or digit, and then up to 63 letters, digits, '_', '.' or '-'", q.Job)
-	case q.Ranks < tree.MinRanks || q.Ranks > 4096:
-		return nil, badRequest("job %s: got %d ranks, want %d..4096", q.Job, q.Ranks, tree.MinRanks)
+	case q.Ranks < tree.MinRanks || q.Ranks > tree.MaxRanks:
+		return nil, badRequest("job %s: got %d ranks, want %d..%d", q.Job, q.Ranks, tree.MinRanks, tree.MaxRanks)
 	case q.Rank >= q.Ranks:
 		return nil, badRequest("job %s: got rank %d, want 0..%d", q.Job, q.Rank, q.Ranks-1)
 	case q.Session == "" || len(q.Session) > 64:
@@ -329,8 +330,8 @@ func wishOf(q *controlpb.Wish, at string) (w wish, err error) {
 		return w, badRequest("%s: mode: got %d, want 1..3", at, w.mode)
 	case w.mtu != 0 && !roce.ValidMTU(w.mtu):
 		return w, badRequest("%s: MTU: got %d, want %s", at, w.mtu, roce.WantMTU())
-	case max(w.message, w.window) > engine.MaxSlots/2:
-		return w, badRequest("%s: got messages of %d packets and a window of %d, want at most %d", at, w.message, w.window, engine.MaxSlots/2)
+	case w.message > host.MaxMessagePackets || w.window > engine.MaxSlots/2:
+		return w, badRequest("%s: got messages of %d packets and a window of %d, want at most %d and %d", at, w.message, w.window, host.MaxMessagePackets, engine.MaxSlots/2)
 	case (q.Op == "") != (q.Dtype == ""):
 		return w, badRequest("%s: got op %q and dtype %q, want both (pinned pipes) or neither", at, q.Op, q.Dtype)
 	case q.Op != "":

@@ -142,7 +142,8 @@ func (n *Network) check(file string) group.Problems {
 	if n.MTU != 0 && !roce.ValidMTU(n.MTU) {
 		bad("mtu", "got %d, want %s", n.MTU, roce.WantMTU())
 	}
-	inRange("message_packets", n.MessagePackets, 1, engine.MaxSlots/2)
+	inRange("message_packets", n.MessagePackets, 1, host.MaxMessagePackets)
+	// A pipe has twice the window in slots, so this is less than what a control signal may open.
 	inRange("window_packets", n.WindowPackets, max(1, n.MessagePackets), engine.MaxSlots/2)
 	inRange("timeout_code", n.TimeoutCode, 1, 31)
 	if _, err := host.Preset(n.Preset); err != nil {
@@ -151,8 +152,8 @@ func (n *Network) check(file string) group.Problems {
 	if !(n.Clock.MHz > 0 && n.Clock.MHz <= 10000) {
 		bad("clock.mhz", "got %v, want more than 0, at most 10000", n.Clock.MHz)
 	}
-	inRange("clock.per_tick", n.Clock.PerTick, 1, 1<<24-1)
-	inRange("timers.timeout_ticks", n.Timers.TimeoutTicks, 1, 1<<20-1)
+	inRange("clock.per_tick", n.Clock.PerTick, 1, engine.MaxClocksPerTick)
+	inRange("timers.timeout_ticks", n.Timers.TimeoutTicks, 1, engine.MaxTimeoutTicks)
 	inRange("timers.retries", n.Timers.Retries, 0, 15)
 	inRange("timers.backoff_max", n.Timers.BackoffMax, 0, 7)
 	inRange("timers.rnr_code", n.Timers.RNRCode, 0, 31)

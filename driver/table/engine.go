@@ -32,7 +32,7 @@ type Capabilities struct {
 }
 
 // Blocks is the size of the payload pool in blocks of spec.BlockBytes.
-func (c Capabilities) Blocks() int { return c.PoolKB * 1024 / spec.BlockBytes }
+func (c Capabilities) Blocks() int { return spec.PoolBlocks(c.PoolKB) }
 
 // modes says which modes the build has, for messages.
 func (c Capabilities) modes() string {

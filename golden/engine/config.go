@@ -26,6 +26,9 @@ const (
 	MaxPSNBits   = psn.Bits
 	MinSlots     = 2
 	MaxSlots     = 1 << 22 // protocol.md 1
+
+	MaxTimeoutTicks  = 1<<20 - 1 // pipe_cfg.timeout
+	MaxClocksPerTick = 1<<24 - 1 // register of the clocks of a tick
 )
 
 // Config describes one engine: its endpoints, its pipes and which variant of the protocol it follows.
@@ -312,7 +315,7 @@ func (c Config) checkPipe(i, psnBits int) []error {
 		inRange("RNR timer code", p.RNRCode, 0, 31)
 		inRange("retries", p.Retries, 0, 15)
 		inRange("back-off limit", p.BackoffMax, 0, 7)
-		inRange("timeout in ticks", p.Timeout, 1, 1<<20-1)
+		inRange("timeout in ticks", p.Timeout, 1, MaxTimeoutTicks)
 	}
 	inRange("base block", p.Base, 0, 1<<16-1)
 	if c.Blocks > 0 && p.Base+p.Blocks() > c.Blocks {

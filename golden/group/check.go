@@ -396,7 +396,7 @@ func (c *check) pipes(s int) {
 
 func (c *check) pool(s int) {
 	sw := c.g.Switches[s]
-	total := sw.PoolKB * 1024 / spec.BlockBytes
+	total := spec.PoolBlocks(sw.PoolKB)
 	for p, pipe := range sw.Pipes {
 		at := place("/switches/%d/pipes/%d", s, p)
 		n, base := c.g.blocks(&pipe), *pipe.BaseBlock

@@ -85,7 +85,7 @@ func (g *Group) EngineConfig(switchName string) (engine.Config, error) {
 
 func (g *Group) engineConfig(s int) (engine.Config, error) {
 	sw := g.Switches[s]
-	cfg := engine.Config{Name: sw.Name, Ports: sw.Ports, Blocks: sw.PoolKB * 1024 / spec.BlockBytes}
+	cfg := engine.Config{Name: sw.Name, Ports: sw.Ports, Blocks: spec.PoolBlocks(sw.PoolKB)}
 	index := map[string]int{}
 	subgroups := map[string]Subgroup{}
 	for _, sub := range g.SubgroupList() {

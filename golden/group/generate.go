@@ -31,9 +31,6 @@ const (
 // TreeShapes lists them.
 func TreeShapes() []string { return []string{TreeSingle, TreeTwoLevel, TreeThreeLevel} }
 
-// Collectives are those of Options.Collective.
-func Collectives() []string { return tree.Collectives() }
-
 // Options is a shape from which Generate makes a file. Start from DefaultOptions: a zero is a value,
 // not a default. The option of each field, as command lines spell it, is in the comment.
 type Options struct {
@@ -92,16 +89,16 @@ func (o Options) Check() error {
 		option      string
 		got, lo, hi float64
 	}{
-		{"ranks", float64(o.Ranks), tree.MinRanks, 4096},
+		{"ranks", float64(o.Ranks), tree.MinRanks, tree.MaxRanks},
 		{"mode", float64(o.Mode), 1, 3},
 		{"loss", o.Loss, 0, 1}, {"dup", o.Dup, 0, 1}, {"reorder", o.Reorder, 0, 1},
 		{"link-delay", o.DelayNs, 0, 1e9},
 		{"link-gbps", o.Gbps, 1e-6, 100000},
 		{"clock-mhz", o.ClockMHz, 1e-6, 10000},
-		{"clocks-per-tick", float64(o.ClocksPerTick), 1, 1<<24 - 1},
-		{"timeout", float64(o.TimeoutTicks), 1, 1<<20 - 1},
+		{"clocks-per-tick", float64(o.ClocksPerTick), 1, engine.MaxClocksPerTick},
+		{"timeout", float64(o.TimeoutTicks), 1, engine.MaxTimeoutTicks},
 		{"rnr-code", float64(o.RNRCode), 0, 31},
-		{"message-packets", float64(o.MessagePackets), 1, 1 << 20},
+		{"message-packets", float64(o.MessagePackets), 1, host.MaxMessagePackets},
 		{"window", float64(o.WindowPackets), 0, psn.MaxWindow},
 		{"host-timeout", float64(o.HostTimeout), 0, 31},
 	} {
@@ -356,10 +353,10 @@ func (o Options) subgroup(g *Group, t *tree.Tree, place *placing, step tree.Step
 			pipe := Pipe{Name: prefix + p.Role.String(), Subgroup: name, Slots: o.slots(), PSN0: uint32(o.PSN0), Op: o.Op, DType: o.DType,
 				Unpinned: o.Unpinned, Reproducible: o.Reproducible && (o.Unpinned || len(p.Ins) > 1), BaseBlock: &base}
 			for _, n := range p.Ins {
-				pipe.Ins = append(pipe.Ins, prefix+endpointName(t, n))
+				pipe.Ins = append(pipe.Ins, prefix+t.EndpointName(n))
 			}
 			for _, n := range p.Outs {
-				pipe.Outs = append(pipe.Outs, prefix+endpointName(t, n))
+				pipe.Outs = append(pipe.Outs, prefix+t.EndpointName(n))
 			}
 			sw.Pipes = append(sw.Pipes, pipe)
 			place.switches[s].blocks += g.blocks(&pipe)
@@ -371,7 +368,7 @@ func (o Options) subgroup(g *Group, t *tree.Tree, place *placing, step tree.Step
 		}
 		for i, n := range neighbours {
 			ep := Endpoint{
-				Name: prefix + endpointName(t, n), Port: i, MAC: mac(1, s), IP: ip(10, s), QPN: qpn(s, i),
+				Name: prefix + t.EndpointName(n), Port: i, MAC: mac(1, s), IP: ip(10, s), QPN: qpn(s, i),
 				PKey: 0xffff, Sport: 49999, TTL: 64,
 			}
 			if n.IsRank() {
@@ -393,14 +390,6 @@ func (o Options) subgroup(g *Group, t *tree.Tree, place *placing, step tree.Step
 const rankQPN = 17
 
 func endpointQPN(i int) uint32 { return 0x101 + uint32(i) }
-
-// endpointName is the name of the endpoint that faces a node.
-func endpointName(t *tree.Tree, n tree.Node) string {
-	if n.IsRank() {
-		return "rank" + strconv.Itoa(n.Index)
-	}
-	return t.Name(n)
-}
 
 func mac(kind byte, i int) MAC {
 	m := MAC{0x52, 0x54, 0x00, kind}

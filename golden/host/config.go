@@ -9,6 +9,9 @@ import (
 	"github.com/epic-inc/epic/golden/roce"
 )
 
+// MaxMessagePackets is the most packets of one message.
+const MaxMessagePackets = 1 << 20
+
 // Config is one queue pair after it has been connected.
 type Config struct {
 	Name    string // for messages

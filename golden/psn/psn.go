@@ -8,10 +8,14 @@
 // states takes a smaller Space.
 package psn
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/epic-inc/epic/golden/spec"
+)
 
 // Bits is the width of a PSN on the wire (also of an MSN and a QPN; IBTA 9.2).
-const Bits = 24
+const Bits = spec.PSNW
 
 // Mask holds the valid bits of a PSN on the wire.
 const Mask = 1<<Bits - 1

@@ -14,6 +14,9 @@ import (
 
 //go:generate go run ../../scripts/generate -root ../..
 
+// PoolBlocks is the blocks of a pool of so many KiB.
+func PoolBlocks(kb int) int { return kb * 1024 / BlockBytes }
+
 // Kind is what an opcode is for.
 type Kind uint8
 

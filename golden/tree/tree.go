@@ -6,10 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 )
 
 // MinRanks is the fewest ranks of a tree: with one there is nothing to reduce.
 const MinRanks = 2
+
+// MaxRanks is the most ranks that a group or job may have.
+const MaxRanks = 4096
 
 // Kind tells switches from ranks.
 type Kind uint8
@@ -235,6 +239,14 @@ func (t *Tree) Name(n Node) string {
 		return n.String()
 	}
 	return t.names[n.Index]
+}
+
+// EndpointName is the name of a switch's endpoint that faces a node, as files of groups have it.
+func (t *Tree) EndpointName(n Node) string {
+	if n.IsRank() {
+		return "rank" + strconv.Itoa(n.Index)
+	}
+	return t.Name(n)
 }
 
 // Children of switch s, in the order of the edges.

@@ -57,7 +57,7 @@ type Info struct {
 }
 
 // Blocks is the size of the pool in blocks of spec.BlockBytes.
-func (i Info) Blocks() int { return i.PoolKB * 1024 / spec.BlockBytes }
+func (i Info) Blocks() int { return spec.PoolBlocks(i.PoolKB) }
 
 // Rows are the table rows of a subgroup at one switch: of each of the switch's pipes in the document, in its order. The
 // row of an endpoint is the low bits of its QPN, its blocks are in the document.

@@ -17,6 +17,7 @@ import (
 	"github.com/epic-inc/epic/driver/coll"
 	"github.com/epic-inc/epic/driver/lab"
 	"github.com/epic-inc/epic/driver/rank"
+	"github.com/epic-inc/epic/golden/engine"
 	"github.com/epic-inc/epic/golden/expect"
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/host"
@@ -129,7 +130,7 @@ func (o *Options) shape(ranks int) group.Options {
 	for host.AckTimeout(s.HostTimeout) < queued {
 		s.HostTimeout++
 	}
-	s.TimeoutTicks = min(1<<20-1, max(s.TimeoutTicks, int(queued/spec.TickNs)))
+	s.TimeoutTicks = min(engine.MaxTimeoutTicks, max(s.TimeoutTicks, int(queued/spec.TickNs)))
 	return s
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/epic-inc/epic/driver/lab"
+	"github.com/epic-inc/epic/driver/softswitch"
 	"github.com/epic-inc/epic/golden/cover"
 	"github.com/epic-inc/epic/golden/expect"
 	"github.com/epic-inc/epic/golden/fabric"
@@ -77,9 +78,6 @@ type Axes struct {
 	Losses      []float64
 }
 
-// Modes of the engine.
-func Modes() []int { return []int{1, 2, 3} }
-
 // Ranks of the whole matrix.
 func Ranks() []int { return []int{2, 3, 4, 5, 8, 12, 16, 32} }
 
@@ -90,7 +88,7 @@ func fill[T any](to *[]T, all ...T) {
 }
 
 func (a *Axes) fill() {
-	fill(&a.Modes, Modes()...)
+	fill(&a.Modes, softswitch.Modes()...)
 	fill(&a.Collectives, tree.Collectives()...)
 	fill(&a.Ranks, Ranks()...)
 	var sizes []string
