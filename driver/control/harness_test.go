@@ -121,7 +121,9 @@ func (p *plane) tryStart() error {
 	if err != nil {
 		return err
 	}
-	p.addr = l.Addr().String()
+	if p.addr == "" { // it keeps it: ranks read it while others start the control plane again
+		p.addr = l.Addr().String()
+	}
 	if p.store, err = control.OpenStore(p.state); err != nil {
 		return errors.Join(err, l.Close())
 	}
