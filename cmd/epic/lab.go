@@ -63,7 +63,6 @@ the name left that ended badly is removed first.`,
 	names := shapeNames(f)
 	f.StringArrayVar(&config, "config", nil, "group.yaml instead of a shape; more of them share its switches and hosts")
 	f.BoolVar(&o.Paced, "paced", false, "hold the wires to the rate of the links (--link-gbps)")
-	f.BoolVar(&o.Bare, "bare", false, "leave the switches without the group, for a control plane")
 	f.BoolVar(&o.Apart, "apart", false, "leave the switches out: how to start epic switch for each is printed")
 	f.BoolVar(&foreground, "foreground", false, "stay, and show the counters of the switches")
 	seedFlag(c, &o.Seed)
@@ -203,7 +202,8 @@ the rank, {ranks} for how many there are, {group} for the file of the group and 
 Lines of their output begin with the rank. It fails if one of them does.
 
 Before that the lab's groups are created again, their PSNs 2^22 further on, so that nothing that earlier ranks left
-counts; the file says where they begin.`,
+counts; the file says where they begin. Not those of a lab whose switches are processes of their own (lab up --apart): there
+ranks run once, until epic lab again. It ends with status 3 if all ranks that failed had lost another, or were killed.`,
 		Example: `  epic lab run -- ip address show {interface}
   epic lab run -- epic rank allreduce --rank {rank} --group {group} --link raw:{interface} --in v{rank} --out s{rank}`,
 		Args: files(1, "COMMAND"),
@@ -215,16 +215,21 @@ counts; the file says where they begin.`,
 			if groupIndex < 0 || groupIndex >= len(st.Groups) {
 				return fmt.Errorf("--group: got %d, want 0..%d", groupIndex, len(st.Groups)-1)
 			}
-			if !asItStands && len(st.Apart) == 0 { // switches that are apart have read the files
-				if err := st.Again(cmd.Context()); err != nil {
-					return err
-				}
+			switch {
+			case asItStands:
+			case len(st.Apart) > 0: // these have read the files
+				err = st.Claim(groupIndex)
+			default:
+				err = st.Again(cmd.Context())
+			}
+			if err != nil {
+				return err
 			}
 			return st.Run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), st.Commands(groupIndex, args)...)
 		},
 	}
 	c.Flags().SetInterspersed(false)
-	c.Flags().BoolVar(&asItStands, "as-it-stands", false, "do not create the groups again first")
+	c.Flags().BoolVar(&asItStands, "as-it-stands", false, "do not create the groups again first: in Mode-II ranks may then get the results of those before them")
 	c.Flags().IntVar(&groupIndex, "group", 0, "group whose ranks run it, of a lab with several")
 	labName(c, &name, &folder)
 	return c

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -64,11 +65,30 @@ func (l *Lab) writeGroups() error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(l.groupFile(i), text, 0o644); err != nil {
+		file := l.groupFile(i)
+		if err := errors.Join(os.WriteFile(file, text, 0o644), os.RemoveAll(usedMark(file))); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// usedMark is a file beside a group's that says that its first PSNs are used up.
+func usedMark(groupFile string) string { return groupFile + ".used" }
+
+// Claim says that ranks of a group of a lab with switches apart run now: once for each time that the groups are created.
+// The switch would take the next ones for those before: a duplicate is not added again, and in Mode-II it is answered
+// with the old result.
+func (st *State) Claim(group int) error {
+	f, err := os.OpenFile(usedMark(st.Groups[group]), os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("lab %s: ranks have run since %s was written, and the switches remember their PSNs; create the group again (epic lab again --name %s) and start the switches anew",
+			st.Name, st.Groups[group], st.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("lab %s: %w", st.Name, err)
+	}
+	return f.Close()
 }
 
 // handler serves what the switches do, and POST /again.

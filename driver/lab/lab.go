@@ -38,8 +38,6 @@ type Options struct {
 	Seed   uint64     // of the wires
 	// Paced says whether the rate of the groups' links counts. If not, frames go as fast as the process can.
 	Paced bool
-	// Bare leaves the switches without the groups: a control plane will install them.
-	Bare bool
 	// Apart leaves the switches out: State.Apart says where processes of their own (epic switch) find their ports.
 	Apart bool
 }
@@ -113,9 +111,6 @@ func (o *Options) Check() error {
 	}
 	if o.Set == nil {
 		return errors.New("lab: got no group, want one at least")
-	}
-	if o.Bare && o.Apart {
-		return errors.New("lab: got switches without groups that are processes of their own, want one of both: what those know is theirs")
 	}
 	return nil
 }
@@ -240,7 +235,7 @@ func (l *Lab) mtu() int {
 	const ethernet = 1500
 	mtu := ethernet
 	for _, g := range l.o.Set.Groups {
-		mtu = max(mtu, roce.IPBytes(g.MTU, l.v6())+roce.RETHSize)
+		mtu = max(mtu, roce.IPBytes(g.MTU, true)+roce.RETHSize) // over IPv4 too: a control plane may ask for either
 	}
 	return mtu
 }
@@ -358,9 +353,6 @@ func (l *Lab) makeSwitches(ports []map[int]device.Link) error {
 			return err
 		}
 		l.switches = append(l.switches, s)
-		if l.o.Bare {
-			continue
-		}
 		for k, g := range set.Groups {
 			if _, there := g.SwitchIndex(name); !there {
 				continue

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,7 +54,21 @@ func (st *State) Run(ctx context.Context, stdout, stderr io.Writer, commands ...
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return errors.Join(errs...)
+	err := errors.Join(errs...)
+	if err != nil && !slices.ContainsFunc(errs, ownFault) {
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	return err
+}
+
+// ErrLost says that every command that failed had lost another, as epic's exit status 3 has it, or was killed.
+var ErrLost = errors.New("ranks lost each other")
+
+// ownFault says whether a command failed in another way than ErrLost has it.
+func ownFault(err error) bool {
+	const lost, killed = 3, -1 // exit statuses
+	var ended *exec.ExitError
+	return err != nil && !(errors.As(err, &ended) && (ended.ExitCode() == lost || ended.ExitCode() == killed))
 }
 
 // lines puts a prefix before every line.

@@ -33,6 +33,17 @@ func (e *Error) Error() string { return e.Message }
 // Culprits are the ranks that the error is about.
 func (e *Error) Culprits() []int { return e.Ranks }
 
+// OfOthers says whether what failed is another rank or a switch, rather than what the caller asked for.
+func (e *Error) OfOthers() bool {
+	switch e.Kind {
+	case controlpb.Kind_KIND_DUPLICATE_RANK, controlpb.Kind_KIND_DISAGREE, controlpb.Kind_KIND_MISSING_RANK,
+		controlpb.Kind_KIND_LEASE_LOST, controlpb.Kind_KIND_SWITCH_LOST, controlpb.Kind_KIND_FAULT,
+		controlpb.Kind_KIND_DESTROYED, controlpb.Kind_KIND_LEFT:
+		return true
+	}
+	return false
+}
+
 // GRPCStatus is the error as gRPC sends it.
 func (e *Error) GRPCStatus() *status.Status {
 	st := status.New(codeOf(e.Kind), e.Message)

@@ -13,6 +13,7 @@ import (
 	"github.com/epic-inc/epic/driver/coll"
 	"github.com/epic-inc/epic/driver/control/failure"
 	"github.com/epic-inc/epic/driver/control/proxy"
+	"github.com/epic-inc/epic/driver/lab"
 	labbench "github.com/epic-inc/epic/driver/lab/bench"
 	labmatrix "github.com/epic-inc/epic/driver/lab/matrix"
 	"github.com/epic-inc/epic/interop/guest"
@@ -54,6 +55,7 @@ func Help() string {
 // Of is the exit status that an error leads to. What is not known to be anything else is bad input.
 func Of(err error) Status {
 	var group *coll.Failure
+	var refused *failure.Error
 	switch {
 	case err == nil:
 		return Right
@@ -63,7 +65,9 @@ func Of(err error) Status {
 		errors.Is(err, labbench.ErrLimit), errors.Is(err, rtlbench.ErrLimit):
 		return Difference
 	case errors.Is(err, server.ErrLost), errors.Is(err, failure.ErrLost), errors.Is(err, proxy.ErrOver),
-		errors.Is(err, guest.ErrLost), errors.As(err, &group):
+		errors.Is(err, guest.ErrLost), errors.Is(err, lab.ErrLost), errors.As(err, &group):
+		return Lost
+	case errors.As(err, &refused) && refused.OfOthers():
 		return Lost
 	default:
 		return BadInput

@@ -13,8 +13,10 @@ import (
 	"github.com/epic-inc/epic/cosim/run"
 	"github.com/epic-inc/epic/cosim/server"
 	"github.com/epic-inc/epic/driver/coll"
+	"github.com/epic-inc/epic/driver/control/controlpb"
 	"github.com/epic-inc/epic/driver/control/failure"
 	"github.com/epic-inc/epic/driver/control/proxy"
+	"github.com/epic-inc/epic/driver/lab"
 	labbench "github.com/epic-inc/epic/driver/lab/bench"
 	labmatrix "github.com/epic-inc/epic/driver/lab/matrix"
 	"github.com/epic-inc/epic/golden/group"
@@ -42,6 +44,11 @@ func TestOf(t *testing.T) {
 		{wrap(proxy.ErrOver), 3},
 		{wrap(guest.ErrLost), 3},
 		{wrap(&coll.Failure{}), 3},
+		{wrap(failure.New(controlpb.Kind_KIND_DUPLICATE_RANK, nil, "m")), 3},
+		{wrap(failure.New(controlpb.Kind_KIND_MISSING_RANK, nil, "m")), 3},
+		{wrap(failure.New(controlpb.Kind_KIND_BAD_REQUEST, nil, "m")), 2},
+		{wrap(failure.New(controlpb.Kind_KIND_NO_RESOURCE, nil, "m")), 2},
+		{wrap(lab.ErrLost), 3},
 		{wrap(context.Canceled), 130},
 		{errors.Join(server.ErrLost, context.Canceled), 130}, // the simulator went because it was told to
 	} {
