@@ -25,7 +25,7 @@ file) or a control plane (--control). Vectors are elements one after the other, 
 
 A raw link needs the capability CAP_NET_RAW: root, or setcap cap_net_raw+ep on the program.`,
 		Example: `  epic rank allreduce --rank 0 --group group.yaml --link raw:eth0 --in grad0.f32 --dtype f32 --op sum --out sum0.f32
-  epic rank barrier --rank 1 --ranks 4 --job train --control 10.0.0.9:7700 --link raw:eth0@rank1`,
+  epic rank barrier --rank 1 --ranks 4 --job train --control 10.0.0.9:7700 --link raw:eth0`,
 	},
 		rankCollective(tree.AllReduce, "Reduce the vectors of all ranks into every rank's file"),
 		rankCollective(tree.Reduce, "Reduce the vectors of all ranks into the root's file"),

@@ -157,6 +157,14 @@ func (s *Server) holdsUp(j *job) string {
 	return "its pipes are not drained"
 }
 
+// places says where two processes are.
+func places(a, b netip.Addr) string {
+	if a == b {
+		return fmt.Sprintf("two processes at %v", a)
+	}
+	return fmt.Sprintf("at %v and at %v", a, b)
+}
+
 // gather waits for the other ranks.
 func (s *Server) gather(ctx context.Context, q *controlpb.JoinRequest, who *joiner, limit time.Duration) (*job, error) {
 	g := s.joining[q.Job]
@@ -167,7 +175,7 @@ func (s *Server) gather(ctx context.Context, q *controlpb.JoinRequest, who *join
 		s.log.Info("job gathers", "job", g.name, "ranks", who.ranks)
 	}
 	if other, twice := g.members[who.rank]; twice && other.member.Session != who.member.Session {
-		err := failure.New(controlpb.Kind_KIND_DUPLICATE_RANK, []int{who.rank}, "job %s: rank %d is there twice: at %v and at %v", g.name, who.rank, other.member.IP, who.member.IP)
+		err := failure.New(controlpb.Kind_KIND_DUPLICATE_RANK, []int{who.rank}, "job %s: rank %d is there twice: %s", g.name, who.rank, places(other.member.IP.Addr, who.member.IP.Addr))
 		if !g.forming { // else all are there, and the one that comes is none of them
 			s.dissolve(g, err)
 		}
