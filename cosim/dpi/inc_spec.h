@@ -3,7 +3,7 @@
 #define INC_SPEC_H
 
 #define INC_SPEC_VERSION 1u
-#define INC_SPEC_HASH 0x46a4c9ceu
+#define INC_SPEC_HASH 0x41c7c2ebu
 
 #define INC_ROCE_UDP_PORT 4791u /* UDP destination port that alone makes a frame RoCEv2 (IBTA A17) */
 #define INC_PSN_W 24u /* bits of a PSN, MSN and QPN (IBTA 9.2) */
@@ -18,6 +18,12 @@
 #define INC_SYNDROME_NAK_ACCESS 98u /* NAK: remote access error */
 #define INC_SYNDROME_NAK_OPERATION 99u /* NAK: remote operational error */
 #define INC_SYNDROME_NAK_RD 100u /* NAK: invalid RD request */
+#define INC_CONTROL_TYPE_SHIFT 28u /* collective: types */
+#define INC_CONTROL_OP_SHIFT 24u /* operator: ops */
+#define INC_CONTROL_DTYPE_SHIFT 20u /* type of the elements: dtypes */
+#define INC_CONTROL_FLAGS_SHIFT 16u /* flags */
+#define INC_CONTROL_REPRODUCIBLE 1u /* of the flags: sums are in endpoint order */
+#define INC_CONTROL_BYTES 16u /* its payload: bytes of the collective, number of the collective, 64 bits each */
 #define INC_BLOCK_BYTES 256u /* unit of the payload pool; a slot is 2^(mtu_log2-8) blocks (protocol.md 9) */
 #define INC_FANIN_MAX 64u /* most ins of one pipe: the width of a slot's arrival bitmap in a record */
 #define INC_TICK_NS 10000u /* nominal length of one timer tick: the unit of every RNR timer code (IBTA table 45) */

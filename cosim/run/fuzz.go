@@ -531,7 +531,7 @@ func (a *adversary) control(pkt *roce.Packet, pipe *engine.Pipe, kind *rand.Rand
 		signal.Root = uint16(pipe.Root)
 	}
 	if pipe.Reproducible {
-		signal.Flags = roce.ControlReproducible
+		signal.Flags = spec.ControlReproducible
 	}
 	if a.rng.IntN(48) == 0 {
 		switch a.rng.IntN(8) {

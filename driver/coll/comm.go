@@ -15,7 +15,6 @@ import (
 	"github.com/epic-inc/epic/golden/host"
 	"github.com/epic-inc/epic/golden/psn"
 	"github.com/epic-inc/epic/golden/reduce"
-	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
 	"github.com/epic-inc/epic/golden/tree"
 )
@@ -414,7 +413,7 @@ func (c *Comm) throughNetwork(ctx context.Context, call *Call) ([]host.Op, error
 		}
 		p.Unpinned = s.Unpinned
 		if p.Flags = 0; s.Reproducible && s.Unpinned {
-			p.Flags = roce.ControlReproducible
+			p.Flags = spec.ControlReproducible
 		}
 		if err := s.takes(call, p.Part, len(parts)); err != nil {
 			return nil, err

@@ -9,6 +9,7 @@ import (
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/psn"
 	"github.com/epic-inc/epic/golden/roce"
+	"github.com/epic-inc/epic/golden/spec"
 	"github.com/epic-inc/epic/golden/tree"
 )
 
@@ -91,7 +92,7 @@ func (s *Static) Subgroup(_ context.Context, step tree.Step, _ uint32) (*Subgrou
 	}
 	list := s.g.SubgroupList()
 	one := &Subgroup{ID: list[i].Name, QP: qp, MessagePackets: s.g.Host.MessagePackets, WindowPackets: s.g.Host.WindowPackets,
-		Unpinned: unpinned, Reproducible: flags&roce.ControlReproducible != 0}
+		Unpinned: unpinned, Reproducible: flags&spec.ControlReproducible != 0}
 	for _, sw := range s.g.Switches {
 		for _, p := range sw.Pipes {
 			if p.Subgroup == list[i].Name {

@@ -50,7 +50,7 @@ func contributed(c *Config, endpoint, i, k int, p psn.PSN) Event {
 
 // delivered is the word of a result that sums is about: of a control signal that which says its sequence.
 func delivered(pkt *roce.Packet) uint32 {
-	if len(pkt.Payload) == roce.ControlSize {
+	if len(pkt.Payload) == spec.ControlBytes {
 		return binary.BigEndian.Uint32(pkt.Payload[12:])
 	}
 	return binary.LittleEndian.Uint32(pkt.Payload)

@@ -30,7 +30,7 @@ func (e *Engine) refusesSignal(p int, pkt *roce.Packet) Fault {
 		root = uint16(c.Root)
 	}
 	if c.Reproducible {
-		flags = roce.ControlReproducible
+		flags = spec.ControlReproducible
 	}
 	switch {
 	case f.Kind != spec.ErrorKindNone:
@@ -85,7 +85,7 @@ func differsSignal(pkt *roce.Packet, imm uint32, payload []byte) Fault {
 
 // signalOf reads a packet that must be a control signal, for its psn is that of one.
 func signalOf(pkt *roce.Packet) (roce.Control, Fault) {
-	const opcode, size = spec.OpcodeSendOnlyImm, roce.ControlSize
+	const opcode, size = spec.OpcodeSendOnlyImm, spec.ControlBytes
 	if pkt.Opcode != opcode || len(pkt.Payload) != size {
 		return roce.Control{}, Fault{Kind: spec.ErrorKindControlFormat,
 			Got: uint32(pkt.Opcode)<<16 | uint32(len(pkt.Payload)), Wanted: uint32(opcode)<<16 | size}

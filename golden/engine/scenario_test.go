@@ -494,7 +494,7 @@ func (s *scenario) parseFrame(verb string, words []string) (Event, error) {
 // parseControl reads a control signal: psn, type, op, dtype, flags, root, bytes, seq; bits=N cuts its payload.
 func (s *scenario) parseControl(pkt *roce.Packet, words []string) error {
 	var c roce.Control
-	size := roce.ControlSize
+	size := spec.ControlBytes
 	for _, w := range words {
 		k, v, _ := strings.Cut(w, "=")
 		var err error

@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/epic-inc/epic/golden/engine"
-	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
 	"github.com/epic-inc/epic/golden/tree"
 )
@@ -324,7 +323,7 @@ func (g *Group) Control() (unpinned bool, flags uint8, err error) {
 		}
 	}
 	if first.Unpinned && first.Reproducible {
-		flags = roce.ControlReproducible
+		flags = spec.ControlReproducible
 	}
 	return first.Unpinned, flags, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/epic-inc/epic/golden/psn"
 	"github.com/epic-inc/epic/golden/roce"
+	"github.com/epic-inc/epic/golden/spec"
 )
 
 // pathCase is a capture of a guest (interop/client) that is rank 0 of an AllReduce, on other paths than those of the
@@ -34,7 +35,7 @@ func pathCases() []pathCase {
 // sizes of the messages in each direction.
 func (tc pathCase) sizes() (list []int) {
 	if tc.signal {
-		list = append(list, roce.ControlSize)
+		list = append(list, spec.ControlBytes)
 	}
 	for left := tc.packets*tc.mtu - 12; left > 0; left -= tc.message * tc.mtu {
 		list = append(list, min(left, tc.message*tc.mtu))

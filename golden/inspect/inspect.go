@@ -235,11 +235,11 @@ func (rec *Record) headers(p *roce.Packet) {
 	if p.HasAETH() {
 		rec.AETH = &AETH{Syndrome: p.Syndrome, Name: syndromeName(p.Syndrome), MSN: p.MSN}
 	}
-	if p.Opcode != spec.OpcodeSendOnlyImm || len(p.Payload) != roce.ControlSize {
+	if p.Opcode != spec.OpcodeSendOnlyImm || len(p.Payload) != spec.ControlBytes {
 		return
 	}
 	c := roce.ParseControl(p.Imm, p.Payload)
-	if c.Type <= spec.CollTypeBarrier && c.Op <= spec.OpXor && c.DType <= spec.DTypeInt8 && c.Flags <= roce.ControlReproducible {
+	if c.Type <= spec.CollTypeBarrier && c.Op <= spec.OpXor && c.DType <= spec.DTypeInt8 && c.Flags <= spec.ControlReproducible {
 		rec.Control = &Control{Type: c.Type.String(), Op: c.Op.String(), DType: c.DType.String(), Flags: c.Flags, Root: c.Root,
 			Bytes: c.Bytes, Sequence: c.Sequence}
 	}

@@ -6,15 +6,9 @@ import (
 	"github.com/epic-inc/epic/golden/spec"
 )
 
-// ControlSize is the payload of a control signal, in bytes.
-const ControlSize = 16
-
-// ControlReproducible is bit 0 of the flags: sums are in endpoint order.
-const ControlReproducible = 1
-
 // Control is a control signal: the SEND Only with Immediate that opens a collective on an unpinned pipe
-// (protocol.md 10). The immediate is type(4) | op(4) | dtype(4) | flags(4) | root(16), the payload two 64-bit
-// numbers, all in network byte order.
+// (protocol.md 10). Its immediate is laid out in rtl/spec/inc.yaml; its payload is two 64-bit numbers, all in
+// network byte order.
 type Control struct {
 	Type     spec.CollType // 4 bits, like the next three
 	Op       spec.Op
@@ -25,13 +19,13 @@ type Control struct {
 	Sequence uint64 // number of the subgroup's collectives before it
 }
 
-// ParseControl reads the immediate and the ControlSize bytes of payload. Any bits are a Control.
+// ParseControl reads the immediate and the spec.ControlBytes bytes of payload. Any bits are a Control.
 func ParseControl(imm uint32, payload []byte) Control {
 	return Control{
-		Type:     spec.CollType(imm >> 28),
-		Op:       spec.Op(imm >> 24 & 0xf),
-		DType:    spec.DType(imm >> 20 & 0xf),
-		Flags:    uint8(imm >> 16 & 0xf),
+		Type:     spec.CollType(imm >> spec.ControlTypeShift & 0xf),
+		Op:       spec.Op(imm >> spec.ControlOpShift & 0xf),
+		DType:    spec.DType(imm >> spec.ControlDTypeShift & 0xf),
+		Flags:    uint8(imm >> spec.ControlFlagsShift & 0xf),
 		Root:     uint16(imm),
 		Bytes:    binary.BigEndian.Uint64(payload),
 		Sequence: binary.BigEndian.Uint64(payload[8:]),
@@ -40,10 +34,11 @@ func ParseControl(imm uint32, payload []byte) Control {
 
 // Imm is the immediate; bits beyond a field's width are cut off.
 func (c Control) Imm() uint32 {
-	return uint32(c.Type&0xf)<<28 | uint32(c.Op&0xf)<<24 | uint32(c.DType&0xf)<<20 | uint32(c.Flags&0xf)<<16 | uint32(c.Root)
+	return uint32(c.Type&0xf)<<spec.ControlTypeShift | uint32(c.Op&0xf)<<spec.ControlOpShift |
+		uint32(c.DType&0xf)<<spec.ControlDTypeShift | uint32(c.Flags&0xf)<<spec.ControlFlagsShift | uint32(c.Root)
 }
 
-// Payload is the ControlSize bytes after the immediate.
+// Payload is the spec.ControlBytes bytes after the immediate.
 func (c Control) Payload() []byte {
 	b := binary.BigEndian.AppendUint64(nil, c.Bytes)
 	return binary.BigEndian.AppendUint64(b, c.Sequence)

@@ -14,13 +14,13 @@ import (
 
 // By hand from protocol.md 10: type(4) | op(4) | dtype(4) | flags(4) | root(16), then two 64-bit numbers.
 func TestControl(t *testing.T) {
-	c := roce.Control{Type: spec.CollTypeReduce, Op: spec.OpMax, DType: spec.DTypeFloat16, Flags: roce.ControlReproducible,
+	c := roce.Control{Type: spec.CollTypeReduce, Op: spec.OpMax, DType: spec.DTypeFloat16, Flags: spec.ControlReproducible,
 		Root: 0xabcd, Bytes: 0x0102030405060708, Sequence: 0xfffefdfcfbfaf9f8}
 	imm := uint32(0x1241abcd)
 	payload := []byte{1, 2, 3, 4, 5, 6, 7, 8, 0xff, 0xfe, 0xfd, 0xfc, 0xfb, 0xfa, 0xf9, 0xf8}
 	assert.Equal(t, imm, c.Imm())
 	assert.Equal(t, payload, c.Payload())
-	assert.Len(t, payload, roce.ControlSize)
+	assert.Len(t, payload, spec.ControlBytes)
 	assert.Equal(t, c, roce.ParseControl(imm, payload))
 	all := roce.ParseControl(math.MaxUint32, make([]byte, 16))
 	assert.Equal(t, roce.Control{Type: 15, Op: 15, DType: 15, Flags: 15, Root: 0xffff}, all)

@@ -12,7 +12,7 @@ const Version = 1
 
 // SpecHash tells whether two ends of a link were generated from the same spec. It covers names, values and
 // order, not the documentation.
-const SpecHash uint32 = 0x46a4c9ce
+const SpecHash uint32 = 0x41c7c2eb
 
 // RoCEUDPPort: UDP destination port that alone makes a frame RoCEv2 (IBTA A17).
 const RoCEUDPPort = 0x12b7
@@ -48,6 +48,24 @@ const SyndromeNakOperation = 99
 
 // SyndromeNakRd: NAK: invalid RD request.
 const SyndromeNakRd = 100
+
+// ControlTypeShift: collective: types.
+const ControlTypeShift = 28
+
+// ControlOpShift: operator: ops.
+const ControlOpShift = 24
+
+// ControlDTypeShift: type of the elements: dtypes.
+const ControlDTypeShift = 20
+
+// ControlFlagsShift: flags.
+const ControlFlagsShift = 16
+
+// ControlReproducible: of the flags: sums are in endpoint order.
+const ControlReproducible = 1
+
+// ControlBytes: its payload: bytes of the collective, number of the collective, 64 bits each.
+const ControlBytes = 16
 
 // BlockBytes: unit of the payload pool; a slot is 2^(mtu_log2-8) blocks (protocol.md 9).
 const BlockBytes = 256

@@ -46,7 +46,7 @@
 
 #include "inc_spec.h"
 
-enum { MAX_STEPS = 64, MAX_REPEAT = 100000, POSTED_RECEIVES = 64, SIGNAL_BYTES = 16, ELEMENT = 4 };
+enum { MAX_STEPS = 64, MAX_REPEAT = 100000, POSTED_RECEIVES = 64, SIGNAL_BYTES = INC_CONTROL_BYTES, ELEMENT = 4 };
 
 /* kinds of step, numbered as in a control signal (protocol.md 10) */
 static const char *const kinds[] = {
@@ -791,8 +791,8 @@ static void do_step(int index, int repetition)
 
 	g->sends_done = g->receives_done = 0;
 	if (cfg.unpinned) {
-		r.imm = (uint32_t)s->kind << 28 | (uint32_t)INC_OP_SUM << 24 | (uint32_t)s->dtype << 20 | (uint32_t)cfg.flags << 16 |
-			(uint32_t)s->root;
+		r.imm = (uint32_t)s->kind << INC_CONTROL_TYPE_SHIFT | (uint32_t)INC_OP_SUM << INC_CONTROL_OP_SHIFT |
+			(uint32_t)s->dtype << INC_CONTROL_DTYPE_SHIFT | (uint32_t)cfg.flags << INC_CONTROL_FLAGS_SHIFT | (uint32_t)s->root;
 		put64(g->signal.data, barrier ? 0 : s->in.bytes);
 		put64(g->signal.data + 8, g->sequence++);
 		r.send.signal = sends ? g->signal.data : NULL;

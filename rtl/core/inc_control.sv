@@ -53,7 +53,7 @@ module inc_control #(
   output wire  [3:0]        dtype
 );
 
-  localparam logic [12:0] SIZE = 13'd16;
+  localparam logic [12:0] SIZE = 13'(inc_spec_pkg::CONTROL_BYTES);
 
   // ------------------------------------------------------------------ the 16 bytes
   logic         caught_q, parts_q, faults_q, done_q;  // steps that are done
@@ -88,12 +88,17 @@ module inc_control #(
     .rd_addr(pipe), .rd_data(kept));
 
   // ------------------------------------------------------------------ what does not fit
-  wire [3:0]  s_type = imm[31:28], s_op = imm[27:24], s_dtype = imm[23:20], s_flags = imm[19:16];
+  localparam int TYPE  = inc_spec_pkg::CONTROL_TYPE_SHIFT;
+  localparam int OP    = inc_spec_pkg::CONTROL_OP_SHIFT;
+  localparam int DTYPE = inc_spec_pkg::CONTROL_DTYPE_SHIFT;
+  localparam int FLAGS = inc_spec_pkg::CONTROL_FLAGS_SHIFT;
+  wire [3:0]  s_type = imm[TYPE +: 4], s_op = imm[OP +: 4], s_dtype = imm[DTYPE +: 4];
+  wire [3:0]  s_flags = imm[FLAGS +: 4];
   wire [15:0] s_root = imm[15:0];
   wire        rooted = s_type == 4'(inc_spec_pkg::COLL_TYPE_REDUCE)
                        || s_type == 4'(inc_spec_pkg::COLL_TYPE_BROADCAST);
   wire [15:0] my_root  = rooted ? root : 16'd0;
-  wire [3:0]  my_flags = {3'd0, reproducible};
+  wire [3:0]  my_flags = reproducible ? 4'(inc_spec_pkg::CONTROL_REPRODUCIBLE) : 4'd0;
   wire        type_ok  = s_type == coll || (s_type == 4'(inc_spec_pkg::COLL_TYPE_BARRIER)
                                             && coll == 4'(inc_spec_pkg::COLL_TYPE_ALLREDUCE));
   wire        float    = s_dtype == inc_spec_pkg::DTYPE_FLOAT32
@@ -136,10 +141,10 @@ module inc_control #(
 
     faults_q    <= parts_q;
     bad_form_q  <= !form_ok;
-    bad_type_q  <= first ? !type_ok : s_type != slot_imm[31:28];
-    bad_op_q    <= !first && s_op != slot_imm[27:24];
-    bad_dtype_q <= !first && s_dtype != slot_imm[23:20];
-    bad_flags_q <= s_flags != (first ? my_flags : slot_imm[19:16]);
+    bad_type_q  <= first ? !type_ok : s_type != slot_imm[TYPE +: 4];
+    bad_op_q    <= !first && s_op != slot_imm[OP +: 4];
+    bad_dtype_q <= !first && s_dtype != slot_imm[DTYPE +: 4];
+    bad_flags_q <= s_flags != (first ? my_flags : slot_imm[FLAGS +: 4]);
     bad_root_q  <= s_root != (first ? my_root : slot_imm[15:0]);
     bad_count_q <= !first && count_ne_q != '0;
     bad_seq_q   <= !first && seq_ne_q != '0;
@@ -172,19 +177,19 @@ module inc_control #(
     end else if (bad_type_q) begin
       kind_d   = inc_spec_pkg::ERROR_KIND_CONTROL_TYPE;
       got_d    = 32'(s_type);
-      wanted_d = 32'(first ? coll : slot_imm[31:28]);
+      wanted_d = 32'(first ? coll : slot_imm[TYPE +: 4]);
     end else if (bad_op_q) begin
       kind_d   = inc_spec_pkg::ERROR_KIND_CONTROL_OP;
       got_d    = 32'(s_op);
-      wanted_d = 32'(slot_imm[27:24]);
+      wanted_d = 32'(slot_imm[OP +: 4]);
     end else if (bad_dtype_q) begin
       kind_d   = inc_spec_pkg::ERROR_KIND_CONTROL_DTYPE;
       got_d    = 32'(s_dtype);
-      wanted_d = 32'(slot_imm[23:20]);
+      wanted_d = 32'(slot_imm[DTYPE +: 4]);
     end else if (bad_flags_q && !(first && bad_root_q)) begin
       kind_d   = inc_spec_pkg::ERROR_KIND_CONTROL_FLAGS;
       got_d    = 32'(s_flags);
-      wanted_d = 32'(first ? my_flags : slot_imm[19:16]);
+      wanted_d = 32'(first ? my_flags : slot_imm[FLAGS +: 4]);
     end else if (bad_root_q) begin
       kind_d   = inc_spec_pkg::ERROR_KIND_CONTROL_ROOT;
       got_d    = 32'(s_root);

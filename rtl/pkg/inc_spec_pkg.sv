@@ -7,7 +7,7 @@
 package inc_spec_pkg;
 
   localparam int          SPEC_VERSION = 1;
-  localparam logic [31:0] SPEC_HASH = 32'h46a4c9ce;  // of names, values, order; not of docs
+  localparam logic [31:0] SPEC_HASH = 32'h41c7c2eb;  // of names, values, order; not of docs
 
   // UDP destination port that alone makes a frame RoCEv2 (IBTA A17)
   localparam logic [15:0] ROCE_UDP_PORT = 16'd4791;
@@ -31,6 +31,18 @@ package inc_spec_pkg;
   localparam logic [7:0] SYNDROME_NAK_OPERATION = 8'd99;
   // NAK: invalid RD request
   localparam logic [7:0] SYNDROME_NAK_RD = 8'd100;
+  // collective: types
+  localparam int CONTROL_TYPE_SHIFT = 28;
+  // operator: ops
+  localparam int CONTROL_OP_SHIFT = 24;
+  // type of the elements: dtypes
+  localparam int CONTROL_DTYPE_SHIFT = 20;
+  // flags
+  localparam int CONTROL_FLAGS_SHIFT = 16;
+  // of the flags: sums are in endpoint order
+  localparam int CONTROL_REPRODUCIBLE = 1;
+  // its payload: bytes of the collective, number of the collective, 64 bits each
+  localparam int CONTROL_BYTES = 16;
   // unit of the payload pool; a slot is 2^(mtu_log2-8) blocks (protocol.md 9)
   localparam int BLOCK_BYTES = 256;
   // most ins of one pipe: the width of a slot's arrival bitmap in a record

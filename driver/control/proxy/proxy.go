@@ -12,6 +12,7 @@ import (
 	"github.com/epic-inc/epic/driver/coll"
 	"github.com/epic-inc/epic/golden/psn"
 	"github.com/epic-inc/epic/golden/roce"
+	"github.com/epic-inc/epic/golden/spec"
 	"github.com/epic-inc/epic/golden/tree"
 )
 
@@ -113,7 +114,7 @@ func (o *Options) serve(ctx context.Context, qpns []uint32) error {
 		one := Group{MTU: s.QP.MTU, MessagePackets: s.MessagePackets, WindowPackets: s.WindowPackets, Timeout: s.QP.Timeout, MinRNRTimer: s.QP.MinRNRTimer,
 			Unpinned: s.Unpinned}
 		if s.Unpinned && s.Reproducible {
-			one.Flags = roce.ControlReproducible
+			one.Flags = spec.ControlReproducible
 		}
 		one.QPs = append(g.QPs, QP{PeerIP: s.QP.PeerIP, PeerQPN: s.QP.PeerQPN, PSN: s.QP.SendPSN})
 		g, subs = one, append(subs, s) // they are alike in all else: the job's
