@@ -128,7 +128,11 @@ func writeLab(w io.Writer, st *lab.State) error {
 		fmt.Fprintf(t, "switches\tunix:%s (/state, /metrics)\n", st.Socket)
 	}
 	for _, a := range st.Apart {
-		fmt.Fprintf(t, "switch %s\tip netns exec %s epic %s\n", a.Name, a.Namespace, strings.Join(a.Args(st.Groups), " "))
+		command, err := a.Command(st.Groups)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(t, "switch %s\t%s\n", a.Name, command)
 	}
 	return t.Flush()
 }

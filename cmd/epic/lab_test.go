@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -95,19 +97,17 @@ func (s *site) status(p *process) (int, string) {
 	return p.ProcessState.ExitCode(), p.out.String()
 }
 
-func (s *site) metrics() string { return "unix:" + filepath.Join(s.folder, "metrics") }
-
 // startSwitch starts it with the groups' files of now, and returns when it forwards.
 func (s *site) startSwitch() {
 	s.Helper()
 	at := s.lab.Apart[0]
-	s.sw = s.epic(at.Namespace, append(at.Args(s.lab.Groups), "--metrics", s.metrics())...)
+	s.sw = s.epic(at.Namespace, at.Args(s.lab.Groups)...)
 	require.Eventually(s, func() bool { _, err := s.reduced(); return err == nil }, bounded, 20*time.Millisecond, "the switch does not come up")
 }
 
 // reduced is how many packets the switch has had from every rank.
 func (s *site) reduced() (int, error) {
-	st, err := doctor.Fetch(context.Background(), s.metrics())
+	st, err := doctor.Fetch(context.Background(), s.lab.Apart[0].Metrics)
 	if err != nil {
 		return 0, err
 	}
@@ -183,6 +183,64 @@ func (s *site) set(namespace, state string) {
 	s.Helper()
 	out, err := exec.Command("ip", "-n", namespace, "link", "set", s.lab.Interface, state).CombinedOutput()
 	require.NoError(s, err, string(out))
+}
+
+// examine is the exit status of epic doctor of the lab, and what it found.
+func (s *site) examine() (int, doctor.Report) {
+	s.Helper()
+	cmd := epicCommand(s.T, "doctor", "--json", "--name", s.lab.Name, "--folder", s.folder)
+	out, err := cmd.Output()
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) {
+		require.NoError(s, err)
+	}
+	var r doctor.Report
+	require.NoError(s, json.Unmarshal(out, &r), string(out))
+	return cmd.ProcessState.ExitCode(), r
+}
+
+// The doctor asks switches that are processes of their own, and names one that does not answer, where it was looked for
+// and the command line that lab up prints for it.
+func TestDoctorOfSwitchesApart(t *testing.T) {
+	s := newSite(t, "apart", 2)
+	code, r := s.examine()
+	require.Zero(t, code, r)
+	require.Empty(t, r.Findings)
+	require.Contains(t, r.Looked, "switch root")
+
+	self, err := os.Executable()
+	require.NoError(t, err)
+	at := s.lab.Apart[0]
+	require.Equal(t, "unix:"+filepath.Join(s.folder, s.lab.Name, "switch0.sock"), at.Metrics)
+	start := fmt.Sprintf("ip netns exec %s %s switch --name root --group %s --port 0=s0p0 --port 1=s0p1 --metrics %s", at.Namespace, self, s.lab.Groups[0], at.Metrics)
+	var printed bytes.Buffer
+	require.NoError(t, writeLab(&printed, &s.lab.State))
+	require.Contains(t, printed.String(), start+"\n")
+
+	for _, c := range []struct {
+		name, text string
+		spoil      func()
+	}{
+		{"hangs", "it does not say how it is at " + at.Metrics, func() { s.sw.signal(syscall.SIGSTOP) }},
+		{"killed", "nobody listens at " + at.Metrics + ": it does not run", s.sw.kill},
+		{"never started", "nobody listens at " + at.Metrics + ": it does not run", func() { require.NoError(t, os.Remove(strings.TrimPrefix(at.Metrics, "unix:"))) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.spoil()
+			code, r := s.examine()
+			require.Equal(t, 1, code)
+			require.NotEmpty(t, r.Findings)
+			f := r.Findings[0]
+			require.Equal(t, doctor.Switch, f.Kind, "the cause is told first: %+v", r.Findings)
+			require.Equal(t, "root", f.Switch)
+			require.Contains(t, f.Text, c.text)
+			require.Contains(t, f.Do, start)
+		})
+	}
+
+	s.startSwitch()
+	code, r = s.examine()
+	require.Zero(t, code, r)
 }
 
 // Whatever ends, or is cut, is told in bounded time to every rank that lives, by name; no result is written; and after

@@ -4,10 +4,14 @@ package doctor
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"net/netip"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/epic-inc/epic/driver/softswitch"
 	"github.com/epic-inc/epic/golden/engine"
@@ -22,6 +26,7 @@ type Kind string
 
 // The kinds, in the order in which they are told.
 const (
+	Switch  Kind = "switch"  // one does not say how it is
 	Link    Kind = "link"    // an interface or port is down or not there
 	Address Kind = "address" // a MAC or IP address is not the group's
 	MTU     Kind = "mtu"
@@ -37,7 +42,7 @@ const (
 	Unacked Kind = "unacked" // a rank does not acknowledge
 )
 
-var kinds = []Kind{Link, Address, MTU, ARP, Echo, ICRC, Frame, QPN, PSN, Error, Silent, Waits, Unacked}
+var kinds = []Kind{Switch, Link, Address, MTU, ARP, Echo, ICRC, Frame, QPN, PSN, Error, Silent, Waits, Unacked}
 
 // NoRank is the rank of a finding about none.
 const NoRank = -1
@@ -78,8 +83,8 @@ func (r *Report) WriteText(w io.Writer) error {
 	return err
 }
 
-// Diagnose reads what was seen at hosts and switches.
-func Diagnose(groups []*group.Group, hosts []Host, states []softswitch.State) *Report {
+// Diagnose reads what was seen at hosts and switches, and which switches were not heard.
+func Diagnose(groups []*group.Group, hosts []Host, states []softswitch.State, unheard []Unheard) *Report {
 	d := &diagnosis{groups: groups}
 	for _, h := range hosts {
 		d.host(h)
@@ -89,6 +94,10 @@ func Diagnose(groups []*group.Group, hosts []Host, states []softswitch.State) *R
 		d.at = s
 		d.state()
 		d.looked = append(d.looked, "switch "+s.Switch)
+	}
+	for _, u := range unheard {
+		d.unheard(u)
+		d.looked = append(d.looked, "switch "+u.Name)
 	}
 	slices.SortStableFunc(d.findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)), cmp.Compare(uint(a.Rank), uint(b.Rank))) // NoRank after all ranks
@@ -126,6 +135,9 @@ func (d *diagnosis) host(h Host) {
 	if h.MAC != rank.MAC.String() {
 		bad(Address, "give the interface the group's MAC, or the group the interface's", "interface %s has MAC %s, the group has %v", h.Interface, h.MAC, rank.MAC)
 	}
+	if !h.has(rank.IP.Addr) {
+		bad(Address, giveIP(h.Interface, rank.IP.Addr), "interface %s has %s, the group has %v", h.Interface, h.addresses(), rank.IP)
+	}
 	if need := roce.IPBytes(g.MTU, rank.IP.Is6()); h.MTU < need {
 		bad(MTU, fmt.Sprintf("ip link set %s mtu %d, at every hop", h.Interface, need), "interface %s has MTU %d, packets of %d bytes need %d", h.Interface, h.MTU, g.MTU, need)
 	}
@@ -141,6 +153,41 @@ func (d *diagnosis) host(h Host) {
 			bad(MTU, "a link between has a smaller MTU", "an echo request of %d bytes to %v is not answered, a short one is", roce.IPBytes(g.MTU, rank.IP.Is6()), p.IP)
 		}
 	}
+}
+
+// giveIP says how an interface gets the address of a rank, and who needs it: a rank of epic sends, receives and
+// answers for its address beside the kernel, and takes it from the interface only if nobody else says it.
+func giveIP(name string, ip netip.Addr) string {
+	text := fmt.Sprintf("give the interface the group's IP (ip address add %v/%d dev %s) and routes to its switches, or the group the interface's; "+
+		"the kernel's RoCE stack has no GID without it and cannot use the interface, epic rank with the group's file or --ip does without", ip, ip.BitLen(), name)
+	if ip.Is6() {
+		text += fmt.Sprintf(" (IPv6 addresses go when an interface goes down, unless net.ipv6.conf.%s.keep_addr_on_down is 1)", name)
+	}
+	return text
+}
+
+// addresses are the IP addresses of the interface, in words.
+func (h *Host) addresses() string {
+	if len(h.IPs) == 0 {
+		return "no IP address"
+	}
+	var list []string
+	for _, p := range h.IPs {
+		list = append(list, p.String())
+	}
+	return "IP " + strings.Join(list, ", ")
+}
+
+// unheard judges a switch that did not say how it is.
+func (d *diagnosis) unheard(u Unheard) {
+	f := Finding{Kind: Switch, Rank: NoRank, Switch: u.Name,
+		Text: fmt.Sprintf("nobody listens at %s: it does not run, or was started without --metrics %s", u.Address, u.Address),
+		Do:   "start it, after epic lab again if ranks have run: " + u.Start}
+	if !errors.Is(u.Err, fs.ErrNotExist) && !errors.Is(u.Err, syscall.ECONNREFUSED) {
+		f.Text = fmt.Sprintf("it does not say how it is at %s: %v", u.Address, u.Err)
+		f.Do = "if it hangs kill it, and start it, after epic lab again if ranks have run: " + u.Start
+	}
+	d.add(f)
 }
 
 // rankOf finds the rank at a port of the switch whose state is looked at.

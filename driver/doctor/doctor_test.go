@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -34,16 +35,9 @@ var labs int
 // admit makes a lab; change may spoil the configuration of a rank's queue pair.
 func admit(t *testing.T, o group.Options, change func(rank int, c *host.Config)) *ward {
 	t.Helper()
-	if err := lab.Permitted(); err != nil {
-		oracle.Skip(t, "%v", err)
-	}
 	set, err := group.GenerateSet(o)
 	require.NoError(t, err)
-	labs++
-	l, err := lab.Up(lab.Options{Name: fmt.Sprintf("doc%d", labs), Folder: t.TempDir(), Set: set})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, l.Close()) })
-	w := &ward{t: t, lab: l, group: set.Groups[0]}
+	w := admitSet(t, lab.Options{Set: set})
 	for r := range w.group.Ranks {
 		c, err := w.group.HostConfig(r, 0)
 		require.NoError(t, err)
@@ -52,12 +46,38 @@ func admit(t *testing.T, o group.Options, change func(rank int, c *host.Config))
 		}
 		q, err := host.New(c)
 		require.NoError(t, err)
-		link, err := l.Link(r)
+		link, err := w.lab.Link(r)
 		require.NoError(t, err)
 		t.Cleanup(func() { link.Close() })
 		w.qps, w.links = append(w.qps, q), append(w.links, link)
 	}
 	return w
+}
+
+// admitSet makes a lab without queue pairs.
+func admitSet(t *testing.T, o lab.Options) *ward {
+	t.Helper()
+	if err := lab.Permitted(); err != nil {
+		oracle.Skip(t, "%v", err)
+	}
+	labs++
+	o.Name, o.Folder = fmt.Sprintf("doc%d", labs), t.TempDir()
+	l, err := lab.Up(o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	return &ward{t: t, lab: l, group: o.Set.Groups[0]}
+}
+
+// inIPv6 is a set of one group with IPv6 addresses in place of IPv4's.
+func inIPv6(t *testing.T, set *group.Set) *group.Set {
+	t.Helper()
+	text, err := set.Groups[0].Marshal()
+	require.NoError(t, err)
+	g, err := group.Parse("group.yaml", []byte(strings.NewReplacer("10.9.0.", "fd00::9:", "10.10.0.", "fd00::a:").Replace(string(text))))
+	require.NoError(t, err)
+	set, err = group.NewSet(g)
+	require.NoError(t, err)
+	return set
 }
 
 // send lets ranks send a message each.
@@ -83,8 +103,8 @@ func (w *ward) report() *Report {
 	return r
 }
 
-// finds wants one finding, about a rank, of a kind, with words.
-func (w *ward) finds(kind Kind, rank int, words ...string) {
+// finds wants one finding, about a rank, of a kind, with words, and returns it.
+func (w *ward) finds(kind Kind, rank int, words ...string) Finding {
 	w.t.Helper()
 	r := w.report()
 	var text strings.Builder
@@ -97,6 +117,7 @@ func (w *ward) finds(kind Kind, rank int, words ...string) {
 		require.Contains(w.t, f.Text, word)
 	}
 	require.NotEmpty(w.t, f.Do)
+	return f
 }
 
 // inside lets netlink work in the namespace of a rank.
@@ -111,6 +132,15 @@ func (w *ward) inside(rank int, f func(*netlink.Handle, netlink.Link) error) {
 	link, err := h.LinkByName(w.lab.Interface)
 	require.NoError(w.t, err)
 	require.NoError(w.t, f(h, link))
+}
+
+// takeAddresses takes the IP addresses of an interface.
+func takeAddresses(h *netlink.Handle, l netlink.Link) error {
+	list, err := h.AddrList(l, netlink.FAMILY_ALL)
+	for _, one := range list {
+		err = errors.Join(err, h.AddrDel(l, &one))
+	}
+	return err
 }
 
 // The faults, each made for real.
@@ -138,6 +168,29 @@ func TestDiagnoses(t *testing.T) {
 			return h.LinkSetHardwareAddr(l, []byte{2, 0, 0, 0, 0, 9})
 		})
 		w.finds(Address, 2, "has MAC 02:00:00:00:00:09, the group has 52:54:00:00:00:03")
+	})
+	t.Run("no IP", func(t *testing.T) {
+		w := admit(t, o, nil)
+		w.inside(2, takeAddresses)
+		f := w.finds(Address, 2, "interface eth0 has no IP address, the group has 10.9.0.3")
+		require.Contains(t, f.Do, "ip address add 10.9.0.3/32 dev eth0")
+	})
+	t.Run("another IP", func(t *testing.T) {
+		w := admit(t, o, nil)
+		w.inside(2, func(h *netlink.Handle, l netlink.Link) error {
+			other, err := netlink.ParseAddr("10.9.0.77/32")
+			return errors.Join(err, takeAddresses(h, l), h.AddrAdd(l, other))
+		})
+		w.finds(Address, 2, "interface eth0 has IP 10.9.0.77/32, the group has 10.9.0.3")
+	})
+	t.Run("IPv6, down and up", func(t *testing.T) {
+		set, err := group.GenerateSet(o)
+		require.NoError(t, err)
+		w := admitSet(t, lab.Options{Set: inIPv6(t, set)})
+		require.Empty(t, w.report().Findings)
+		w.inside(1, func(h *netlink.Handle, l netlink.Link) error { return errors.Join(h.LinkSetDown(l), h.LinkSetUp(l)) })
+		f := w.finds(Address, 1, "interface eth0 has ", ", the group has fd00::9:2")
+		require.Contains(t, f.Do, "net.ipv6.conf.eth0.keep_addr_on_down")
 	})
 	t.Run("cable cut", func(t *testing.T) {
 		w := admit(t, o, nil)

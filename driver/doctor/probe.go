@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,15 +26,16 @@ import (
 
 // Host is what was seen at the interface of a rank.
 type Host struct {
-	Group     int    `json:"group"`
-	Rank      int    `json:"rank"`
-	Interface string `json:"interface"`
-	Err       string `json:"error,omitempty"` // why nothing was seen
-	Up        bool   `json:"up"`
-	Carrier   bool   `json:"carrier"`
-	MTU       int    `json:"mtu"`
-	MAC       string `json:"mac"`
-	Peers     []Peer `json:"peers"` // the switches' addresses that it talks to
+	Group     int            `json:"group"`
+	Rank      int            `json:"rank"`
+	Interface string         `json:"interface"`
+	Err       string         `json:"error,omitempty"` // why nothing was seen
+	Up        bool           `json:"up"`
+	Carrier   bool           `json:"carrier"`
+	MTU       int            `json:"mtu"`
+	MAC       string         `json:"mac"`
+	IPs       []netip.Prefix `json:"ips"`   // that the kernel has there
+	Peers     []Peer         `json:"peers"` // the switches' addresses that it talks to
 }
 
 // Peer is an address that was asked.
@@ -107,7 +109,22 @@ func (h *Host) look(namespace string) error {
 	h.Up = a.Flags&net.FlagUp != 0
 	h.Carrier = a.OperState == netlink.OperUp || a.OperState == netlink.OperUnknown
 	h.MTU, h.MAC = a.MTU, a.HardwareAddr.String()
+	list, err := handle.AddrList(link, netlink.FAMILY_ALL)
+	if err != nil {
+		return fmt.Errorf("IP addresses: %w", err)
+	}
+	for _, one := range list {
+		bits, _ := one.Mask.Size()
+		if ip, ok := netip.AddrFromSlice(one.IP); ok {
+			h.IPs = append(h.IPs, netip.PrefixFrom(ip.Unmap(), bits))
+		}
+	}
 	return nil
+}
+
+// has says whether the kernel has an IP address at the interface.
+func (h *Host) has(ip netip.Addr) bool {
+	return slices.ContainsFunc(h.IPs, func(p netip.Prefix) bool { return p.Addr() == ip })
 }
 
 func (p *Peer) ask(ctx context.Context, a *asker, full int) {

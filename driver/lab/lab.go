@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -61,7 +62,8 @@ type State struct {
 type Apart struct {
 	Name      string   `json:"name"`
 	Namespace string   `json:"namespace"`
-	Ports     []string `json:"ports"` // the interface of each, from port 0; empty: none
+	Ports     []string `json:"ports"`   // the interface of each, from port 0; empty: none
+	Metrics   string   `json:"metrics"` // where it says how it is (epic switch --metrics)
 }
 
 // Args are the arguments of epic with which the switch runs, for the groups in those files.
@@ -75,7 +77,16 @@ func (a *Apart) Args(groups []string) []string {
 			args = append(args, "--port", fmt.Sprintf("%d=%s", n, name))
 		}
 	}
-	return args
+	return append(args, "--metrics", a.Metrics)
+}
+
+// Command is the command line that starts the switch by this program, which need not be in the PATH.
+func (a *Apart) Command(groups []string) (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("switch %s: the path of this program: %w", a.Name, err)
+	}
+	return strings.Join(append([]string{"ip", "netns", "exec", a.Namespace, self}, a.Args(groups)...), " "), nil
 }
 
 // Lab is one that this process has made.
@@ -372,7 +383,7 @@ func (l *Lab) makeSwitches(ports []map[int]device.Link) error {
 // lead puts an interface for each port into the switches' namespace, and carries between that and the wire.
 func (l *Lab) lead(ctx context.Context, ports []map[int]device.Link) error {
 	for i, name := range l.o.Set.Switches {
-		a := Apart{Name: name, Namespace: switchNamespace(l.Name)}
+		a := Apart{Name: name, Namespace: switchNamespace(l.Name), Metrics: "unix:" + filepath.Join(l.folder, fmt.Sprintf("switch%d.sock", i))}
 		for n := range engine.MaxPorts {
 			end := ports[i][n]
 			if end == nil {
