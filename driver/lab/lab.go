@@ -251,8 +251,6 @@ func (l *Lab) mtu() int {
 	return mtu
 }
 
-func (l *Lab) v6() bool { return l.o.Set.Hosts[0].IP.Is6() }
-
 // host makes the namespace of a host and the cable to its switch.
 func (l *Lab) host(w group.Wire, o wire.Options) (*wire.Wire, error) {
 	set, i := l.o.Set, w.Peer.Index
