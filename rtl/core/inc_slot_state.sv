@@ -81,10 +81,10 @@ module inc_slot_state #(
   wire  [B_W-1:0] sc_ram;
   wire  [M_W-1:0] rd_meta_ram, tx_meta_ram;
 
-  inc_ram_1r1w #(.DATA_W(A_W), .DEPTH(BLOCKS)) u_frame (
+  inc_ram_1r1w #(.DATA_W(A_W), .DEPTH(BLOCKS), .FORWARD(3)) u_frame (
     .clk(clk), .wr_en(w_q), .wr_addr(w_block_q), .wr_data(w_state_q[A_W-1:0]),
     .rd_en(rd_en), .rd_addr(rd_block), .rd_data(rd_ram));
-  inc_ram_1r1w #(.DATA_W(B_W), .DEPTH(BLOCKS)) u_scan (
+  inc_ram_1r1w #(.DATA_W(B_W), .DEPTH(BLOCKS), .FORWARD(3)) u_scan (
     .clk(clk), .wr_en(w_q), .wr_addr(w_block_q), .wr_data(w_state_q),
     .rd_en(sc_en), .rd_addr(sc_block), .rd_data(sc_ram));
 
