@@ -517,12 +517,20 @@ module inc_pipe #(
   assign agg_id    = frame_q[3:0];
 
   // ------------------------------------------------------------------ a result that leaves at once
+  inc_pkg::slot_meta_t cut_slot;
   assign cut_decide  = CUT_THROUGH != 0 && decide && c_q.is_data && !ak_valid_q;
   assign cut_result  = stream && fresh_q;
   assign cut_frame   = c_q;
   assign cut_mode2   = c_mode2;
   assign cut_pays    = c_q.pay_beats != 16'd0;
-  assign cut_meta    = d_meta;
+  // A frame that leaves starts its slot or agrees with it: only what is gathered comes from there.
+  always_comb begin
+    cut_slot         = c_meta;
+    cut_slot.se      = d_meta.se;
+    cut_slot.ce      = d_meta.ce;
+    cut_slot.ack_req = d_meta.ack_req;
+  end
+  assign cut_meta    = cut_slot;
   assign cut_ack_req = !c_mode2 || d_meta.ack_req;
   assign cut_leaves  = v_ok && !control_q
                        && !apart_q && !error_q[c_pipe] && !e_valid_q && !ak_valid_q
