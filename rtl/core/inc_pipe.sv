@@ -391,8 +391,10 @@ module inc_pipe #(
   wire        c_bad_pipe = !bound_q[c_pipe] || binding_q[c_pipe];
   wire [7:0]  d_verdict;
   wire        d_compare, d_start, d_replay, d_in_order, d_behind;
-  wire [FAN_IN-1:0] d_bitmap = d_start ? c_bit_q : a_bitmap | c_bit_q;
-  wire        d_full  = d_bitmap == c_all_q;
+  // Whether the slot is the frame's is known late: both cases stand by.
+  wire [FAN_IN-1:0] d_joined = a_bitmap | c_bit_q;
+  wire [FAN_IN-1:0] d_bitmap = d_start ? c_bit_q : d_joined;
+  wire        d_full  = d_start ? c_bit_q == c_all_q : d_joined == c_all_q;
   wire        a_full  = a_bitmap == c_all_q;
   // The control signal's window: what may start a slot, and what must be a signal (protocol.md 10).
   wire        c_pinned   = c_q.pinned || c_copy;
