@@ -465,7 +465,7 @@ module inc_core #(
     .out_wr(t_fire && t_is_out), .in_wr(t_fire && t_is_in), .list_index(t_index_q[EP_W-1:0]),
     .list_ep(t_out.endpoint),
     .room(fwd_room), .cmd_valid(fwd_valid || ack_fwd_valid),
-    .cmd(ack_fwd_valid ? ack_fwd : fwd), .cmd_slow(fwd_valid && fwd_slow),
+    .cmd(ack_valid && ack_mode2 ? ack_fwd : fwd), .cmd_slow(fwd_valid && fwd_slow),
     .chk_block(fwd_chk_block),
     .block_busy(fwd_chk_busy), .idle(forwards_idle), .cut_number(cut_number),
     .cut_done(cut_forwarded), .drain(t_go), .drained(fwd_drained),
@@ -514,7 +514,9 @@ module inc_core #(
     end
 `ifdef INC_ASSERT
     if (!rst) assert (!(aj_go && fj_go) && !(jq_valid_q && !jf_ready));
-    if (!rst) assert (!(fwd_valid && ack_fwd_valid));
+    // No frame ends while an ACK is here: which of the two it can be is known before it is given.
+    if (!rst) assert (!(ack_fwd_valid && !(ack_valid && ack_mode2)));
+    if (!rst) assert (!(fwd_valid && ack_valid && ack_mode2));
     if (!rst) assert (!(job_granted && cut_go));
 `endif
   end
