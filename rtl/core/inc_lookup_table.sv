@@ -130,26 +130,35 @@ module inc_lookup_table #(
     end
   endgenerate
 
-  // Compare, and read the pipe and its first out.
+  // Compare, and read the pipe and its first out: both pipes of the endpoint, because it is in
+  // registers, and the header comes through a queue.
   wire [7:0] pipe_full = h.is_data ? ep.in_pipe : ep.out_pipe;
-  wire [5*PPC_W-1:0] pipe_rdata;
-  inc_spec_pkg::pipe_cfg_t pc;
-  assign pc          = pipe_rdata[0 +: PPC_W];
+  wire [6*PPC_W-1:0] pipe_rdata;
+  inc_spec_pkg::pipe_cfg_t pc, pc_in, pc_out;
+  assign pc_in       = pipe_rdata[0 +: PPC_W];
+  assign pc_out      = pipe_rdata[5*PPC_W +: PPC_W];
+  assign pc          = h.is_data ? pc_in : pc_out;
   assign op_pipe_cfg = pipe_rdata[PPC_W +: PPC_W];
   assign tx_pipe_cfg = pipe_rdata[2*PPC_W +: PPC_W];
   assign send_pipe_cfg = pipe_rdata[3*PPC_W +: PPC_W];
   assign keep_pipe_cfg = pipe_rdata[4*PPC_W +: PPC_W];
 
-  inc_lutram #(.DATA_W(PPC_W), .DEPTH(PIPES), .R(5)) u_pipe (
+  inc_lutram #(.DATA_W(PPC_W), .DEPTH(PIPES), .R(6)) u_pipe (
     .clk(clk), .wr_en(pipe_wr), .wr_addr(pipe_widx), .wr_data(pipe_wdata),
-    .rd_addr({keep_pipe_index, send_pipe_index, tx_pipe_index, op_pipe_index,
-              pipe_full[PIPE_W-1:0]}),
+    .rd_addr({ep.out_pipe[PIPE_W-1:0], keep_pipe_index, send_pipe_index, tx_pipe_index,
+              op_pipe_index, ep.in_pipe[PIPE_W-1:0]}),
     .rd_data(pipe_rdata));
 
-  wire [11:0] lead;
-  inc_lutram #(.DATA_W(12), .DEPTH(ENDPOINTS)) u_leads (
+  wire [11:0] lead_in, lead_out;
+  inc_lutram #(.DATA_W(12), .DEPTH(ENDPOINTS), .R(2)) u_leads (
     .clk(clk), .wr_en(cfg_out_wr), .wr_addr(cfg_out_index), .wr_data(cfg_out_data),
-    .rd_addr(pc.out_base[EP_W-1:0]), .rd_data(lead));
+    .rd_addr({pc_out.out_base[EP_W-1:0], pc_in.out_base[EP_W-1:0]}),
+    .rd_data({lead_out, lead_in}));
+
+  wire [15:0] block_in  = pc_in.base_block
+                          + 16'(inc_pkg::slot_of(h.psn, pc_in.n_log2) << (pc_in.mtu_log2 - 4'd8));
+  wire [15:0] block_out = pc_out.base_block
+                          + 16'(inc_pkg::slot_of(h.psn, pc_out.n_log2) << (pc_out.mtu_log2 - 4'd8));
 
   wire        pkey_ok  = h.pkey[14:0] == ep.pkey[14:0] && (h.pkey[15] || ep.pkey[15]);
   wire [15:0] mtu      = 16'd1 << pc.mtu_log2;
@@ -180,7 +189,7 @@ module inc_lookup_table #(
     l2_d.is_ack        = h.is_ack;
     l2_d.is_cnp        = h.is_cnp;
     l2_d.ep[EP_W-1:0]  = h.dqpn[EP_W-1:0];
-    l2_d.lead          = lead;
+    l2_d.lead          = h.is_data ? lead_in : lead_out;
     l2_d.pipe          = pipe_full;
     l2_d.in_index      = ep.in_index;
     l2_d.psn           = h.psn;
@@ -202,8 +211,7 @@ module inc_lookup_table #(
     l2_d.mode2         = mode2;
     l2_d.n_log2        = pc.n_log2;
     l2_d.mtu_log2      = pc.mtu_log2;
-    l2_d.block         = pc.base_block
-                         + 16'(inc_pkg::slot_of(h.psn, pc.n_log2) << (pc.mtu_log2 - 4'd8));
+    l2_d.block         = h.is_data ? block_in : block_out;
     l2_d.fan_in        = pc.fan_in;
     l2_d.ack_every     = pc.ack_every;
     l2_d.ack_rule      = pc.ack_rule;
