@@ -292,7 +292,7 @@ func TestAdversary(t *testing.T) {
 func TestAdversaryFindsThatClearAheadIsWrong(t *testing.T) {
 	for seed := range uint64(50) {
 		cfg := flat(2, 4, 0)
-		cfg.Variant.ClearAhead = true
+		cfg.Variant.Mistake = ClearAhead
 		cfg.Pipes[0].Retries = 15
 		w := newWorld(t, cfg, 24, seed)
 		for range 4000 {

@@ -52,37 +52,15 @@ type Variant struct {
 	// PlainNAK answers in-order data beyond the window with a sequence NAK instead of an RNR NAK
 	// (the paper's rule, protocol.md 6). It eats the sender's retry count while a peer is late.
 	PlainNAK bool
-	// ClearAhead follows the paper's literal RecycleBuffer: on completion of psn it clears the slot
-	// (psn + N/2) mod N, and a slot has no tag (protocol.md 4). It is wrong, and is here so that the
-	// model checker can show it.
-	ClearAhead bool
 	// SparseAckReq sets AckReq only at least every N/4 packets, on every Last/Only and on every
 	// resend, instead of on every packet (protocol.md 3).
 	SparseAckReq bool
-	// Mode2AnyTag lets a Mode-II slot start on any difference of its tag, with no window around C. It is
-	// wrong: late packets take the slots of those that are needed (protocol.md 5). So are the next two.
-	Mode2AnyTag bool
-	// MinAckOnAdvance forwards a Broadcast's ACK only when the minimum moves: one lost ACK kills the QP.
-	MinAckOnAdvance bool
-	// MinAckArriving forwards each of a Broadcast's ACKs as it came: the root is told of what only one out has.
-	MinAckArriving bool
-	// Mode1 breaks Mode-I in one way, with which its tests are tested.
-	Mode1 Mode1Mistake
+	// Untiring counts no retries: a timeout never puts an out in error, as a host's retry_cnt of 7 never does. For model
+	// checking: it allows all that any R allows, with fewer states.
+	Untiring bool
+	// Mistake breaks the engine in one way.
+	Mistake Mistake
 }
-
-// Mode1Mistake is a Mode-I engine that is wrong (protocol.md 7).
-type Mode1Mistake uint8
-
-// The mistakes.
-const (
-	Mode1Right             Mode1Mistake = iota // none
-	Mode1ArrivalOrder                          // adds messages as they come: floating point depends on it
-	Mode1EarlyRelease                          // the result leaves when the first message is in it
-	Mode1Overwrites                            // takes a message into a buffer that holds one: no back-pressure
-	Mode1TakesGaps                             // goes on behind a gap
-	Mode1RetakesDuplicates                     // a packet that comes again counts again
-	Mode1FastestAck                            // what one out has acknowledged is taken for acknowledged by all
-)
 
 // Endpoint is one end of an edge: the local and the peer's addresses, and the pipes behind it.
 type Endpoint struct {

@@ -542,7 +542,7 @@ func (e *Engine) running(p int) bool {
 // slotAt returns the slot of psn in pipe p, and whether it belongs to psn (protocol.md 4).
 func (e *Engine) slotAt(p int, psn psn.PSN) (*slot, bool) {
 	s := &e.pipes[p].slots[e.slotIndex(p, psn)]
-	return s, s.valid && (s.tag == e.tag(p, psn) || e.cfg.Variant.ClearAhead)
+	return s, s.valid && (s.tag == e.tag(p, psn) || e.mistaken(ClearAhead))
 }
 
 // slotIndex is psn mod N, tag psn / N; N divides the space.

@@ -60,12 +60,12 @@ func (e *Engine) handOnLeast(p, o int, pkt *roce.Packet) spec.Verdict {
 		st.nakPending = false
 	}
 
-	if e.cfg.Variant.MinAckArriving {
+	if e.mistaken(MinAckArriving) {
 		e.forwardAck(p, cfg.Ins, q, pkt.Syndrome, pkt.MSN)
 		return spec.VerdictOk
 	}
 	least := e.leastAcked(p)
-	if acked != least || e.cfg.Variant.MinAckOnAdvance && least == before {
+	if acked != least || e.mistaken(MinAckOnAdvance) && least == before {
 		return spec.VerdictOk // others hold the minimum, and it was told when they moved
 	}
 	// Also if the minimum did not move: the last one that was sent may have been lost.

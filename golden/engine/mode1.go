@@ -30,7 +30,7 @@ func (s *sum) degree() int { return bits.OnesCount64(s.bitmap) }
 // terminate is the responder of in i of a Mode-I pipe: it takes what comes in order into the in's buffer, and
 // acknowledges it (protocol.md 7). The first rule that applies counts.
 func (e *Engine) terminate(p, i int, pkt *roce.Packet) spec.Verdict {
-	st, in, wrong := &e.pipes[p], &e.endpoints[i].in, e.cfg.Variant.Mode1
+	st, in := &e.pipes[p], &e.endpoints[i].in
 	d := e.space.Sub(pkt.PSN, in.ePSN)
 	early := func() {
 		if e.cfg.Variant.PlainNAK {
@@ -52,13 +52,13 @@ func (e *Engine) terminate(p, i int, pkt *roce.Packet) spec.Verdict {
 			in.rnr()
 		}
 		return spec.VerdictNoSlots
-	case d < 0 && wrong != Mode1RetakesDuplicates:
+	case d < 0 && !e.mistaken(RetakesDuplicates):
 		in.ack()
 		return spec.VerdictDuplicate
-	case d > 0 && wrong != Mode1TakesGaps:
+	case d > 0 && !e.mistaken(TakesGaps):
 		in.nak()
 		return spec.VerdictBeyond
-	case !e.hasRoom(p, i, pkt.PSN) && wrong != Mode1Overwrites:
+	case !e.hasRoom(p, i, pkt.PSN) && !e.mistaken(Overwrites):
 		early()
 		return spec.VerdictBeyond
 	case !e.mayStart(p, pkt.PSN):
@@ -174,7 +174,7 @@ func (e *Engine) canAdd(i int) bool {
 		return false
 	}
 	s, index, ins := &e.pipes[p].sum, e.cfg.Endpoints[i].InIndex, len(e.cfg.Pipes[p].Ins)
-	if e.cfg.Variant.Mode1 == Mode1ArrivalOrder {
+	if e.mistaken(ArrivalOrder) {
 		return ins > 1 && s.bitmap>>index&1 == 0 && s.degree() < ins
 	}
 	return ins > 1 && s.degree() == index
@@ -213,7 +213,7 @@ func (e *Engine) canReleaseMessage(p int) bool {
 	case len(ins) == 1:
 		m := &e.endpoints[ins[0]].receive
 		return e.inPipe(ins[0]) == p && m.ended && m.first == st.nextSend
-	case e.cfg.Variant.Mode1 == Mode1EarlyRelease:
+	case e.mistaken(EarlyRelease):
 		return st.sum.bitmap != 0
 	}
 	return st.sum.degree() == len(ins)

@@ -30,7 +30,7 @@ type net1 struct {
 	rnr      int // RNR NAKs that an engine sent
 }
 
-func newNet1(t *testing.T, build func(*topology2), wrong Mode1Mistake, seed uint64) *net1 {
+func newNet1(t *testing.T, build func(*topology2), wrong Mistake, seed uint64) *net1 {
 	t.Helper()
 	var top topology2
 	build(&top)
@@ -44,7 +44,7 @@ func newNet1(t *testing.T, build func(*topology2), wrong Mode1Mistake, seed uint
 		}
 	}
 	for _, c := range top.cfgs {
-		c.Variant.Mode1 = wrong
+		c.Variant.Mistake = wrong
 		for p := range c.Pipes {
 			c.Pipes[p].Mode, c.Pipes[p].DType, c.Pipes[p].N, c.Pipes[p].PSN0 = 1, spec.DTypeFloat32, packets, n.p0
 			c.Pipes[p].AckEvery, c.Pipes[p].RNRCode, c.Pipes[p].Retries, c.Pipes[p].Timeout = 1, 1, 15, 1
@@ -333,7 +333,7 @@ func TestAdversary1(t *testing.T) {
 				}
 			}
 			for _, seed := range seeds {
-				n := newNet1(t, build, Mode1Right, seed)
+				n := newNet1(t, build, NoMistake, seed)
 				require.NoError(t, n.run(), "-seed %d", seed)
 				for _, e := range n.engines {
 					for p := range e.pipes {
@@ -351,16 +351,16 @@ func TestAdversary1(t *testing.T) {
 func TestAdversary1FindsWhatIsWrong(t *testing.T) {
 	for name, tc := range map[string]struct {
 		collective string
-		wrong      Mode1Mistake
+		wrong      Mistake
 	}{
-		"a sum in the order of arrival":          {"allreduce flat", Mode1ArrivalOrder},
-		"a result before all have sent":          {"allreduce flat", Mode1EarlyRelease},
-		"a buffer that is overwritten":           {"allreduce flat", Mode1Overwrites},
-		"a broadcast buffer that is overwritten": {"broadcast flat", Mode1Overwrites},
-		"data beyond a gap":                      {"reduce tree", Mode1TakesGaps},
-		"a duplicate that counts again":          {"reduce tree", Mode1RetakesDuplicates},
-		"the fastest ACK":                        {"broadcast flat", Mode1FastestAck},
-		"the fastest ACK of an AllReduce":        {"allreduce two-level", Mode1FastestAck},
+		"a sum in the order of arrival":          {"allreduce flat", ArrivalOrder},
+		"a result before all have sent":          {"allreduce flat", EarlyRelease},
+		"a buffer that is overwritten":           {"allreduce flat", Overwrites},
+		"a broadcast buffer that is overwritten": {"broadcast flat", Overwrites},
+		"data beyond a gap":                      {"reduce tree", TakesGaps},
+		"a duplicate that counts again":          {"reduce tree", RetakesDuplicates},
+		"the fastest ACK":                        {"broadcast flat", FastestAck},
+		"the fastest ACK of an AllReduce":        {"allreduce two-level", FastestAck},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(60) {
@@ -386,7 +386,7 @@ func survive(n *net1) (err error) {
 
 // A clone lives a life of its own, and a state is one string of bytes: two engines in the same state append the same.
 func TestMode1Clone(t *testing.T) {
-	n := newNet1(t, collectives1["allreduce two-level"], Mode1Right, 7)
+	n := newNet1(t, collectives1["allreduce two-level"], NoMistake, 7)
 	for range 1500 {
 		require.NoError(t, n.act())
 		e := n.rng.IntN(len(n.engines))

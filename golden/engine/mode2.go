@@ -34,7 +34,7 @@ func (e *Engine) connect(p, i int, pkt *roce.Packet) spec.Verdict {
 		m.se, m.ce, m.ackReq = pkt.SE, pkt.CE(), pkt.AckReq
 		e.forwardData(p, cfg.Outs, pkt.PSN, m, slices.Clone(pkt.Payload))
 		return spec.VerdictOk
-	case !e.space.InWindow(pkt.PSN, e.space.Add(st.nextSend, -cfg.N/2), cfg.N) && !e.cfg.Variant.anyTag():
+	case !e.space.InWindow(pkt.PSN, e.space.Add(st.nextSend, -cfg.N/2), cfg.N) && !e.mistaken(AnyTag) && !e.mistaken(ClearAhead):
 		return spec.VerdictStale
 	}
 
@@ -45,7 +45,7 @@ func (e *Engine) connect(p, i int, pkt *roce.Packet) spec.Verdict {
 	case v == spec.VerdictOk && complete:
 		st.nextSend = e.space.Max(st.nextSend, e.space.Next(pkt.PSN))
 		e.forwardData(p, cfg.Outs, pkt.PSN, s.meta, s.payload)
-	case v == spec.VerdictDuplicate && complete: // the result was lost: replay it
+	case v == spec.VerdictDuplicate && (complete || e.mistaken(ReplayIncomplete)): // the result was lost: replay it
 		m := s.meta
 		m.ackReq = true
 		outs := cfg.Outs
@@ -67,9 +67,6 @@ func (st *pipeState) closed() spec.Verdict {
 	}
 	return spec.VerdictOk
 }
-
-// anyTag: no window says which tags may start a slot.
-func (v Variant) anyTag() bool { return v.Mode2AnyTag || v.ClearAhead }
 
 func (e *Engine) forwardData(p int, outs []int, k psn.PSN, m meta, payload []byte) {
 	for _, o := range outs {

@@ -412,12 +412,12 @@ func TestAdversary2FindsWhatIsWrong(t *testing.T) {
 		collective string
 		variant    Variant
 	}{
-		"a slot starts on any tag difference":     {"allreduce flat", Variant{Mode2AnyTag: true}},
-		"a slot starts on any tag, in a tree":     {"allreduce two-level", Variant{Mode2AnyTag: true}},
-		"the literal RecycleBuffer":               {"allreduce flat", Variant{ClearAhead: true}},
-		"an ACK only when the minimum moves":      {"broadcast flat", Variant{MinAckOnAdvance: true}},
-		"an ACK only when it moves, in a tree":    {"broadcast tree", Variant{MinAckOnAdvance: true}},
-		"the ACK as it came from the last to ask": {"broadcast flat", Variant{MinAckArriving: true}},
+		"a slot starts on any tag difference":     {"allreduce flat", Variant{Mistake: AnyTag}},
+		"a slot starts on any tag, in a tree":     {"allreduce two-level", Variant{Mistake: AnyTag}},
+		"the literal RecycleBuffer":               {"allreduce flat", Variant{Mistake: ClearAhead}},
+		"an ACK only when the minimum moves":      {"broadcast flat", Variant{Mistake: MinAckOnAdvance}},
+		"an ACK only when it moves, in a tree":    {"broadcast tree", Variant{Mistake: MinAckOnAdvance}},
+		"the ACK as it came from the last to ask": {"broadcast flat", Variant{Mistake: MinAckArriving}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(60) {

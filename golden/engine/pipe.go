@@ -56,6 +56,9 @@ func (e *Engine) canRelease(p int) bool {
 	if !belongs || s.degree < len(ins) {
 		return false
 	}
+	if e.mistaken(ReleaseEarly) {
+		return true
+	}
 	for _, i := range ins {
 		if e.inPipe(i) != p || !e.space.Less(k, e.endpoints[i].in.ePSN) {
 			return false
@@ -82,6 +85,9 @@ func (e *Engine) release(p int) {
 func (e *Engine) recycleLimit(p int) (limit psn.PSN, ok bool) {
 	if !e.running(p) {
 		return 0, false
+	}
+	if e.mistaken(RecycleOnRelease) {
+		return e.pipes[p].nextSend, true
 	}
 	for n, i := range e.cfg.Pipes[p].Outs {
 		if e.outPipe(i) != p {
@@ -141,6 +147,9 @@ func (e *Engine) pipeError(p int) {
 func (e *Engine) bindStep(p, n int) {
 	st := &e.pipes[p]
 	st.slots[n] = slot{}
+	if e.mistaken(NoValidWalk) {
+		st.slots[n] = e.leftover(p, n)
+	}
 	st.bindNext = n + 1
 	e.recordAt(p, 0)
 	e.record().Slot = uint32(n)

@@ -146,7 +146,9 @@ func (e *Engine) aggregate(p, i int, pkt *roce.Packet) spec.Verdict {
 		}
 		return spec.VerdictNoSlots
 	case d < 0: // acknowledged downstream already
-		in.ack()
+		if !e.mistaken(DuplicatesIgnored) {
+			in.ack()
+		}
 		return spec.VerdictBehind
 	case d >= e.cfg.Pipes[p].N:
 		early()
@@ -159,7 +161,9 @@ func (e *Engine) aggregate(p, i int, pkt *roce.Packet) spec.Verdict {
 	v := e.contribute(p, i, pkt)
 	switch v {
 	case spec.VerdictDuplicate:
-		in.ack()
+		if !e.mistaken(DuplicatesIgnored) {
+			in.ack()
+		}
 	case spec.VerdictMismatch:
 		if expected {
 			in.ackKind = spec.AckKindFatal
@@ -167,7 +171,10 @@ func (e *Engine) aggregate(p, i int, pkt *roce.Packet) spec.Verdict {
 	case spec.VerdictNoWindow:
 		early()
 	case spec.VerdictOk:
-		if ahead {
+		switch {
+		case ahead && e.mistaken(AckBeyondGap):
+			in.ack()
+		case ahead:
 			in.nak()
 		}
 	}

@@ -295,14 +295,14 @@ func (s *scenario) start() error {
 			s.cfg.Variant.Strict = true
 		case "plain_nak":
 			s.cfg.Variant.PlainNAK = true
-		case "clear_ahead":
-			s.cfg.Variant.ClearAhead = true
+		case "mistake":
+			m, err := ParseMistake(v)
+			if err != nil {
+				return err
+			}
+			s.cfg.Variant.Mistake = m
 		case "sparse_ackreq":
 			s.cfg.Variant.SparseAckReq = true
-		case "any_tag":
-			s.cfg.Variant.Mode2AnyTag = true
-		case "min_ack_on_advance":
-			s.cfg.Variant.MinAckOnAdvance = true
 		case "power_up": // nothing is written yet
 		default:
 			return fmt.Errorf("unknown setting %q", k)

@@ -21,6 +21,8 @@ func (e *Engine) contribute(p, i int, pkt *roce.Packet) spec.Verdict {
 
 	var f Fault
 	switch {
+	case e.mistaken(WindowOnReplays) && !e.mayStart(p, pkt.PSN):
+		return spec.VerdictNoWindow
 	case belongs && s.bitmap&mask != 0:
 		return spec.VerdictDuplicate
 	case belongs && m.control:
@@ -77,7 +79,7 @@ func (e *Engine) complete(p int, s *slot, pkt *roce.Packet) {
 	if s.meta.control {
 		e.openWindow(p, pkt.PSN, s.meta.imm, s.payload)
 	}
-	if e.cfg.Variant.ClearAhead {
+	if e.mistaken(ClearAhead) {
 		st.slots[(e.slotIndex(p, pkt.PSN)+n/2)%n].valid = false
 	}
 }

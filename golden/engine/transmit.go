@@ -54,11 +54,14 @@ func (e *Engine) acknowledge(i int, q psn.PSN, syndrome uint8) spec.Verdict {
 		out.cursor = q
 		out.rnrWait = true
 		e.stopTimer(i)
+		if e.mistaken(RNRCountsAsRetry) {
+			e.retry(i)
+		}
 		e.emitTimer(i, Timer{Kind: RNRWait, Arm: true, Ticks: int(spec.RNRTicks(syndrome & 0x1f))})
 	case syndrome == spec.SyndromeNakSequence:
 		if !out.rnrWait { // go back N
 			out.cursor = q
-			e.restartTimer(i, e.space.LessEq(q, out.sentMax))
+			e.restartTimer(i, e.space.LessEq(q, out.sentMax) && !e.mistaken(NakStopsTimer))
 		}
 	default:
 		e.failEndpoint(i)
@@ -70,7 +73,7 @@ func (e *Engine) acknowledge(i int, q psn.PSN, syndrome uint8) spec.Verdict {
 // progress: everything up to q has arrived at the peer of out i.
 func (e *Engine) progress(i int, q psn.PSN) {
 	out := &e.endpoints[i].out
-	if e.cfg.Variant.Mode1 == Mode1FastestAck {
+	if e.mistaken(FastestAck) {
 		for _, o := range e.cfg.Pipes[e.outPipe(i)].Outs {
 			e.endpoints[o].out.lastAcked = q
 			e.endpoints[o].out.cursor = e.space.Max(e.endpoints[o].out.cursor, e.space.Next(q))
@@ -123,14 +126,23 @@ func (e *Engine) failEndpoint(i int) {
 func (e *Engine) timer(i int) {
 	out, p := &e.endpoints[i].out, e.cfg.Endpoints[i].OutPipe
 	out.timerArmed = false
-	if out.retries == e.cfg.Pipes[p].Retries {
-		e.failEndpoint(i)
-	} else {
-		out.retries++
-		out.cursor = e.space.Next(out.lastAcked)
-	}
+	e.retry(i)
 	e.recordAt(p, i)
 	e.retireTx(i)
+}
+
+// retry sends again what out i has had no acknowledgement of, unless it has done so too often.
+func (e *Engine) retry(i int) {
+	out := &e.endpoints[i].out
+	switch {
+	case e.cfg.Variant.Untiring:
+	case out.retries == e.cfg.Pipes[e.outPipe(i)].Retries:
+		e.failEndpoint(i)
+		return
+	default:
+		out.retries++
+	}
+	out.cursor = e.space.Next(out.lastAcked)
 }
 
 func (e *Engine) rnrExpiry(i int) {
@@ -166,7 +178,7 @@ func (e *Engine) send(i int) {
 	out.sentMax = e.space.Max(out.sentMax, k)
 	e.retire(p, i, k)
 	e.emitFrame(i, e.result(i, k, &m, payload, e.asksForAck(p, k, m.opcode, again)))
-	if !out.timerArmed {
+	if !out.timerArmed && !(again && e.mistaken(NakStopsTimer)) {
 		e.restartTimer(i, true)
 	}
 	e.retireTx(i)
@@ -219,6 +231,9 @@ func (e *Engine) ackOut(i int) {
 	switch in.ackKind {
 	case spec.AckKindAck:
 		pkt.PSN = e.space.Prev(in.ePSN)
+		if e.mistaken(AckBeyondGap) {
+			pkt.PSN = e.newest(p, i)
+		}
 		pkt.Syndrome = spec.SyndromeAck
 	case spec.AckKindNak:
 		pkt.Syndrome = spec.SyndromeNakSequence

@@ -31,6 +31,7 @@ type Config struct {
 
 	SendPSN psn.PSN // first psn of what it sends (sq_psn)
 	RecvPSN psn.PSN // first psn it expects (rq_psn)
+	PSNBits int     // width of a PSN, 3..24; 0 means 24. Less than 24 is for model checking only
 	MTU     int     // path MTU: 256, 512, 1024, 2048 or 4096
 
 	Timeout     int // local ACK timeout: 4.096 us * 2^Timeout, 1..31; 0: none
@@ -105,6 +106,14 @@ func Preset(name string) (Settings, error) {
 	return Settings{}, fmt.Errorf("host preset: got %q, want one of %v", name, Presets())
 }
 
+// space is the circle of its PSNs.
+func (c Config) space() (psn.Space, error) {
+	if c.PSNBits == 0 {
+		return psn.Wire, nil
+	}
+	return psn.NewSpace(c.PSNBits)
+}
+
 // Validate returns nil if New takes the configuration, or every reason why not.
 func (c Config) Validate() error {
 	var errs []error
@@ -125,8 +134,9 @@ func (c Config) Validate() error {
 			bad("%s: got %#x, want 0x000001..0xffffff", q.what, q.qpn)
 		}
 	}
-	if !psn.Valid(c.SendPSN) || !psn.Valid(c.RecvPSN) {
-		bad("first PSNs: got %#x and %#x, want 24 bits", uint32(c.SendPSN), uint32(c.RecvPSN))
+	inRange("PSN bits", c.PSNBits, 0, psn.Bits)
+	if space, err := c.space(); err == nil && (!space.Valid(c.SendPSN) || !space.Valid(c.RecvPSN)) {
+		bad("first PSNs: got %#x and %#x, want at most %#x", uint32(c.SendPSN), uint32(c.RecvPSN), uint32(space.Last()))
 	}
 	if !roce.ValidMTU(c.MTU) {
 		bad("MTU: got %d, want %s", c.MTU, roce.WantMTU())

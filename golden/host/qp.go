@@ -130,9 +130,10 @@ type Completion struct {
 
 // QP is one queue pair. It is not safe for concurrent use.
 type QP struct {
-	cfg Config
-	req requester
-	rsp responder
+	cfg   Config
+	space psn.Space
+	req   requester
+	rsp   responder
 	// failed: the queue pair is in the error state. It sends nothing, ignores everything and flushes
 	// what is posted.
 	failed    bool
@@ -144,8 +145,13 @@ func New(cfg Config) (*QP, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	space, err := cfg.space()
+	if err != nil {
+		return nil, fmt.Errorf("host %q: %w", cfg.Name, err)
+	}
 	return &QP{
-		cfg: cfg,
+		cfg:   cfg,
+		space: space,
 		req: requester{unacked: cfg.SendPSN, next: cfg.SendPSN, fresh: cfg.SendPSN, end: cfg.SendPSN,
 			retries: cfg.RetryCnt, rnrRetries: cfg.RNRRetry},
 		rsp: responder{ePSN: cfg.RecvPSN},

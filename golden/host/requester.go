@@ -50,13 +50,13 @@ func (q *QP) postSend(m Message) {
 	}
 	n := max(1, (len(m.Payload)+q.cfg.MTU-1)/q.cfg.MTU)
 	q.req.queue = append(q.req.queue, request{message: m, first: q.req.end, packets: n})
-	q.req.end = psn.Add(q.req.end, n)
+	q.req.end = q.space.Add(q.req.end, n)
 }
 
 // CanSend says that Send would send a packet now.
 func (q *QP) CanSend() bool {
 	r := &q.req
-	return !q.failed && !r.rnrWait && r.next != r.end && psn.Sub(r.next, r.unacked) < q.cfg.Settings.Window
+	return !q.failed && !r.rnrWait && r.next != r.end && q.space.Sub(r.next, r.unacked) < q.cfg.Settings.Window
 }
 
 // send sends the packet of psn next.
@@ -69,9 +69,9 @@ func (q *QP) send() {
 		r.sinceAckReq = 0
 	}
 	if r.next == r.fresh {
-		r.fresh = psn.Next(r.fresh)
+		r.fresh = q.space.Next(r.fresh)
 	}
-	r.next = psn.Next(r.next)
+	r.next = q.space.Next(r.next)
 	q.emit(pkt)
 	if !r.timerRuns {
 		q.startTimer()
@@ -81,11 +81,11 @@ func (q *QP) send() {
 // packet is the one of psn p, cut from its message.
 func (q *QP) packet(p psn.PSN) *roce.Packet {
 	at := 0
-	for psn.Sub(p, q.req.queue[at].first) >= q.req.queue[at].packets {
+	for q.space.Sub(p, q.req.queue[at].first) >= q.req.queue[at].packets {
 		at++
 	}
 	req := &q.req.queue[at]
-	n := psn.Sub(p, req.first)
+	n := q.space.Sub(p, req.first)
 	first, last := n == 0, n == req.packets-1
 
 	var op spec.Opcode
@@ -121,12 +121,12 @@ func (q *QP) answered(pkt *roce.Packet) {
 	// acked: the answer acknowledges everything before this psn.
 	acked := p
 	if kind == 0 {
-		acked = psn.Next(p)
+		acked = q.space.Next(p)
 	}
 	switch {
-	case psn.Less(p, r.unacked): // stale
+	case q.space.Less(p, r.unacked): // stale
 		return
-	case !psn.LessEq(acked, r.fresh): // beyond what was sent
+	case !q.space.LessEq(acked, r.fresh): // beyond what was sent
 		if !q.cfg.Settings.AckBeyondCompletes {
 			return
 		}
@@ -160,11 +160,11 @@ func (q *QP) progress(p psn.PSN) {
 		r.retries, r.rnrRetries = q.cfg.RetryCnt, q.cfg.RNRRetry
 	}
 	r.unacked = p
-	if psn.Less(r.next, p) {
+	if q.space.Less(r.next, p) {
 		r.next = p
 	}
 	done := 0
-	for done < len(r.queue) && psn.LessEq(psn.Add(r.queue[done].first, r.queue[done].packets), p) {
+	for done < len(r.queue) && q.space.LessEq(q.space.Add(r.queue[done].first, r.queue[done].packets), p) {
 		q.complete(Completion{ID: r.queue[done].message.ID, Status: StatusSuccess})
 		done++
 	}

@@ -36,9 +36,9 @@ func (q *QP) flushReceives() {
 // receive, length.
 func (q *QP) requested(pkt *roce.Packet) {
 	r := &q.rsp
-	switch d := psn.Sub(pkt.PSN, r.ePSN); {
+	switch d := q.space.Sub(pkt.PSN, r.ePSN); {
 	case d < 0: // a duplicate: its ACK was lost; say how far we are, whether it asks or not
-		q.answer(psn.Prev(r.ePSN), spec.SyndromeAck)
+		q.answer(q.space.Prev(r.ePSN), spec.SyndromeAck)
 		return
 	case d > 0: // a gap: say it once
 		if !r.nakSent {
@@ -75,7 +75,7 @@ func (q *QP) requested(pkt *roce.Packet) {
 	}
 	r.message = append(r.message, pkt.Payload...)
 	r.inMessage = !op.Last
-	r.ePSN = psn.Next(r.ePSN)
+	r.ePSN = q.space.Next(r.ePSN)
 	if op.Last {
 		r.msn = (r.msn + 1) & psn.Mask
 		done := Completion{ID: r.queue[0].ID, Recv: true, Status: StatusSuccess, Payload: r.message}
