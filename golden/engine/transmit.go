@@ -70,6 +70,17 @@ func (e *Engine) acknowledge(i int, q psn.PSN, syndrome uint8) spec.Verdict {
 	return spec.VerdictOk
 }
 
+// StaleAck says that an ACK or NAK from a configured peer is about what its out has had acknowledged before: it changes
+// nothing, however late it comes. Mode-II hands everything on, and knows of none.
+func (e *Engine) StaleAck(port int, pkt *roce.Packet) bool {
+	i, v := e.lookup(port, pkt)
+	if v != spec.VerdictOk {
+		return false
+	}
+	p := e.outPipe(i)
+	return e.cfg.Pipes[p].Mode != 2 && e.space.Sub(pkt.PSN, e.endpoints[i].out.lastAcked) <= 0
+}
+
 // progress: everything up to q has arrived at the peer of out i.
 func (e *Engine) progress(i int, q psn.PSN) {
 	out := &e.endpoints[i].out

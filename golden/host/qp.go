@@ -167,6 +167,14 @@ func (q *QP) Failed() bool { return q.failed }
 // Idle says that every posted send is completed.
 func (q *QP) Idle() bool { return len(q.req.queue) == 0 }
 
+// Armed says that a timer runs.
+func (q *QP) Armed(t Timer) bool {
+	if t == RNRWait {
+		return q.req.rnrWait
+	}
+	return q.req.timerRuns
+}
+
 // Step does one event and returns what came of it. The slice is used again by the next Step.
 func (q *QP) Step(ev Event) []Output {
 	q.step = q.step[:0]

@@ -457,6 +457,16 @@ func (r *Rank) Err() error {
 // QPs is how many queue pairs it has.
 func (r *Rank) QPs() int { return len(r.channels) }
 
+// Armed says that a timer of queue pair q runs.
+func (r *Rank) Armed(q int, t Timer) bool { return r.channels[q].Armed(t) }
+
+// StaleAck says that an ACK or NAK for one of its queue pairs is about what has been acknowledged before: it changes
+// nothing, however late it comes.
+func (r *Rank) StaleAck(pkt *roce.Packet) bool {
+	c := r.owner(pkt)
+	return c != nil && c.space.Less(pkt.PSN, c.req.unacked)
+}
+
 // Outstanding is how many packets of queue pair q it has posted and not seen acknowledged: at most MW.
 func (r *Rank) Outstanding(q int) int { return r.channels[q].packets }
 

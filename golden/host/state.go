@@ -20,7 +20,8 @@ func (q *QP) Clone() *QP {
 // configuration are in the same state if and only if they append the same bytes.
 func (q *QP) AppendState(b []byte) []byte {
 	r, s := &q.req, &q.rsp
-	b = append(b, flags(q.failed, r.nakObeyed, r.timerRuns, r.rnrWait, s.nakSent, s.inMessage),
+	nakObeyed := r.nakObeyed && q.cfg.Settings.NAKOncePerACK // others do not ask
+	b = append(b, flags(q.failed, nakObeyed, r.timerRuns, r.rnrWait, s.nakSent, s.inMessage),
 		byte(r.retries), byte(r.rnrRetries))
 	b = appendPSN(b, r.unacked, r.next, r.fresh, r.end, s.ePSN, psn.PSN(s.msn))
 	b = binary.LittleEndian.AppendUint32(b, uint32(r.sinceAckReq))

@@ -1,0 +1,87 @@
+package explore
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/epic-inc/epic/golden/roce"
+	"github.com/epic-inc/epic/golden/spec"
+)
+
+// Trace is how a state came about, from the start.
+type Trace struct {
+	Lines []string // what happened, a line a step, and indented what was sent
+	Stuck string   // where each node stands in the end
+}
+
+// String is the lines.
+func (t *Trace) String() string { return strings.Join(t.Lines, "\n") + "\n" }
+
+// trace goes back from a state to the start, and forward again step by step. last is one more step, that must not happen.
+func (s *search) trace(n uint32, last *found) *Trace {
+	var path []step
+	for n != 0 {
+		from, why := s.seen.came(n)
+		path = append([]step{why}, path...)
+		n = from
+	}
+	if last != nil {
+		path = append(path, last.step)
+	}
+	t := &Trace{}
+	states := make([]uint32, s.nodes)
+	for i := range states {
+		states[i] = s.node(s.model.start, i)
+	}
+	for k, p := range path {
+		t.Lines = append(t.Lines, fmt.Sprintf("%3d  %s", k+1, s.describe(states, p)))
+		if p.fate.kind() == isLost {
+			continue
+		}
+		node := int(p.node)
+		m := s.move(node, states[node], p.why)
+		for _, x := range m.sends {
+			c := s.channels[x.channel]
+			t.Lines = append(t.Lines, fmt.Sprintf("       sends to %s: %s", s.automata[c.to].name, text(c.frames[x.frame].pkt)))
+		}
+		if m.err != nil {
+			t.Lines = append(t.Lines, "       "+m.err.Error())
+		}
+		states[node] = m.to
+	}
+	var where []string
+	for i, st := range states {
+		where = append(where, s.local(i, st).machine.describe())
+	}
+	t.Stuck = strings.Join(where, "; ")
+	return t
+}
+
+func (s *search) describe(states []uint32, p step) string {
+	name := s.automata[p.node].name
+	if p.why.own() {
+		return fmt.Sprintf("%s: %s", name, s.local(int(p.node), states[p.node]).own[p.why.n()].text)
+	}
+	c := s.channels[p.why.channel()]
+	return fmt.Sprintf("%s: from %s %s: %s", name, s.automata[c.from].name, p.fate, text(c.frames[p.why.n()].pkt))
+}
+
+// text is a frame in few words.
+func text(p *roce.Packet) string {
+	s := fmt.Sprintf("%v psn %v", p.Opcode, p.PSN)
+	switch {
+	case !p.HasAETH():
+		if p.AckReq {
+			s += " AckReq"
+		}
+	case p.Syndrome == spec.SyndromeAck:
+		s += fmt.Sprintf(" ACK msn %d", p.MSN)
+	case p.Syndrome == spec.SyndromeNakSequence:
+		s += " NAK"
+	case p.Syndrome>>5 == spec.SyndromeRNR>>5:
+		s += " RNR NAK"
+	default:
+		s += fmt.Sprintf(" syndrome %#02x", p.Syndrome)
+	}
+	return s
+}
