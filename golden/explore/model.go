@@ -3,6 +3,7 @@ package explore
 import (
 	"encoding/binary"
 	"fmt"
+	"strconv"
 
 	"github.com/epic-inc/epic/golden/engine"
 	"github.com/epic-inc/epic/golden/expect"
@@ -39,6 +40,9 @@ type Config struct {
 	// Retries is R of the engines; Any: no timeout is one too many (engine.Variant.Untiring).
 	Retries int
 	Fine    bool // every internal event of an engine is a step of its own
+	// Waits lets anything happen while a sender waits after an RNR NAK. Otherwise its wait is over before anything else
+	// comes: what it does not send in that time is as if it were on its way.
+	Waits   bool
 	Strict  bool // engine.Variant.Strict
 	Mistake engine.Mistake
 }
@@ -76,7 +80,7 @@ func (c *Config) Check() error {
 	}
 	if c.bounded() && (c.Loss == Any || c.Dup == Any || c.Reorder == Any) {
 		return bad("loss", "got loss %s, dup %s, reorder %s; want any of each, or a number of each",
-			boundText(c.Loss), boundText(c.Dup), boundText(c.Reorder))
+			BoundText(c.Loss), BoundText(c.Dup), BoundText(c.Reorder))
 	}
 	if size := 1 << c.PSNBits; c.Lifetime < 0 || c.Lifetime > max(0, size-c.Slots-1) {
 		return bad("lifetime", "got %d, want 0..%d: a frame must not outlive its psn by more than 2^psn-bits - N", c.Lifetime, size-c.Slots-1)
@@ -84,11 +88,24 @@ func (c *Config) Check() error {
 	return nil
 }
 
-func boundText(n int) string {
+// BoundText is a number, or any.
+func BoundText(n int) string {
 	if n == Any {
 		return "any"
 	}
-	return fmt.Sprint(n)
+	return strconv.Itoa(n)
+}
+
+// ParseBound reads what BoundText writes.
+func ParseBound(s string) (int, error) {
+	if s == "any" {
+		return Any, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("got %q, want any or a number of 0 or more", s)
+	}
+	return n, nil
 }
 
 // model is the automata of a configuration, and the state that they start in.
@@ -114,6 +131,7 @@ func newModel(c Config) (*model, error) {
 		return nil, err
 	}
 	m := &model{Config: c, space: space, slots: c.Slots}
+	m.Waits = c.Waits || c.bounded() // a link is quiet while its sender waits, and that is when the other's timeout may come
 	o := group.DefaultOptions()
 	o.Mode, o.Collective, o.RootRank, o.Ranks, o.Tree = c.Mode, c.Collective, c.RootRank, c.Ranks, c.Tree
 	o.MTU, o.Slots, o.DType, o.Preset, o.Unpinned = mtu, c.Slots, spec.DTypeUint32, c.Preset, c.Unpinned
@@ -144,7 +162,7 @@ func (m *model) build(set *group.Set, steps []tree.Step) error {
 		if err != nil {
 			return err
 		}
-		m.add(name, &switchNode{e: e, name: name, fine: m.Fine})
+		m.add(name, &switchNode{e: e, name: name, fine: m.Fine, waits: m.Waits})
 	}
 	ranks, err := m.ranks(g, steps)
 	if err != nil {
@@ -251,7 +269,7 @@ func (m *model) ranks(g *group.Group, steps []tree.Step) ([]*rankNode, error) {
 			cfg.QPs[q].PSNBits = m.PSNBits
 		}
 		p := host.Program{Rank: r, Ranks: m.Ranks, Steps: steps, Op: spec.OpSum, DType: spec.DTypeUint32, QP: g.SubgroupOf, Unpinned: unpinned, Flags: flags}
-		n := &rankNode{}
+		n := &rankNode{waits: m.Waits}
 		for k := range steps {
 			var v []byte
 			if input[k] != nil {

@@ -2,8 +2,10 @@ package explore
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"sync/atomic"
+
+	"github.com/zeebo/xxh3"
 )
 
 // That the end can be reached from every state (protocol.md 8.3) is asked of what is worst: all frames that are on their
@@ -19,49 +21,53 @@ type resume struct {
 	good   []atomic.Bool
 }
 
-// kindRounds is how many times in a row all timers run out before a kind network is given up.
-const kindRounds = 64
+// A kind network is given up when all timers have run out so often, or so many frames have arrived: in an engine that is
+// wrong they may go to and fro for ever.
+const (
+	kindRounds = 64
+	kindFrames = 512
+)
 
-// resume asks of all vectors, the last found first, whose successors are known by then.
+// resume asks of all vectors, the last found first: its successors are known by then.
 func (s *search) resume(ctx context.Context, workers []*worker, seen *visited, vector func(uint32) []uint64) (*Result, error) {
 	r := &resume{search: s, seen: seen, vector: vector, good: make([]atomic.Bool, seen.states())}
+	r.all(ctx, workers)
+	for n := range r.good { // what is left: the first is the nearest
+		if r.good[n].Load() || ctx.Err() != nil {
+			continue
+		}
+		if s.kind == Merged { // the exact search will tell
+			return s.result(Unreachable), nil
+		}
+		if !r.any(ctx, workers[0], uint32(n)) && ctx.Err() == nil {
+			k, _ := seen.came(uint32(n))
+			return s.stuck(Unreachable, k), nil
+		}
+		r.good[n].Store(true)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return s.result(Pass), nil
+}
+
+// all tries the kind network from all vectors.
+func (r *resume) all(ctx context.Context, workers []*worker) {
 	var next atomic.Int64
 	next.Store(int64(len(r.good)))
-	bad := make([]int64, len(workers))
-	s.parallel(workers, func(k int, w *worker) {
-		bad[k] = -1
+	r.parallel(workers, func(_ int, w *worker) {
 		for ctx.Err() == nil {
 			to := next.Add(-chunk) + chunk
 			if to <= 0 {
 				return
 			}
 			for n := to - 1; n >= max(0, to-chunk); n-- {
-				if r.kind(w, uint32(n)) || r.any(ctx, w, uint32(n)) {
+				if r.kind(w, uint32(n)) {
 					r.good[n].Store(true)
-				} else {
-					bad[k] = n
 				}
 			}
 		}
 	})
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	s.found = nil // of what cannot happen, or was found before
-	first := int64(-1)
-	for _, n := range bad {
-		if n >= 0 && (first < 0 || n < first) {
-			first = n
-		}
-	}
-	if first < 0 {
-		return s.result(Pass), nil
-	}
-	n := uint32(first)
-	if s.kind == Exact {
-		n, _ = seen.came(n)
-	}
-	return s.stuck(Unreachable, n), nil
 }
 
 // arrived says whether the end can be reached from a state, as far as is known.
@@ -92,6 +98,7 @@ func (r *resume) kind(w *worker, n uint32) bool {
 		return true
 	}
 	for range kindRounds {
+		before := slices.Clone(s)
 		for node := range r.nodes { // all timers run out that run now
 			state := r.node(s, node)
 			for k := range r.local(node, state).own {
@@ -104,7 +111,10 @@ func (r *resume) kind(w *worker, n uint32) bool {
 				}
 			}
 		}
-		for len(q) > 0 {
+		for frames := 0; len(q) > 0; frames++ {
+			if frames == kindFrames {
+				return false
+			}
 			x := q[0]
 			q = q[1:]
 			c := r.channels[x.channel]
@@ -119,6 +129,9 @@ func (r *resume) kind(w *worker, n uint32) bool {
 		if r.arrived(w, s) {
 			return true
 		}
+		if slices.Equal(s, before) {
+			break
+		}
 	}
 	return false
 }
@@ -127,7 +140,7 @@ func (r *resume) kind(w *worker, n uint32) bool {
 func (r *resume) any(ctx context.Context, w *worker, n uint32) bool {
 	first := make([]uint64, r.words)
 	copy(first, r.vector(n)[:r.nodeWords()])
-	seen := map[string]bool{fmt.Sprint(first): true}
+	seen := map[xxh3.Uint128]bool{w.hash(first): true}
 	todo := [][]uint64{first}
 	for len(todo) > 0 && ctx.Err() == nil {
 		copy(w.now, todo[0])
@@ -136,7 +149,7 @@ func (r *resume) any(ctx context.Context, w *worker, n uint32) bool {
 			return true
 		}
 		w.each(func(step) {
-			if key := fmt.Sprint(w.next); !seen[key] {
+			if key := w.hash(w.next); !seen[key] {
 				seen[key] = true
 				todo = append(todo, append([]uint64(nil), w.next...))
 			}

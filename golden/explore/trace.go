@@ -2,16 +2,39 @@ package explore
 
 import (
 	"fmt"
+	"io"
 	"strings"
+	"time"
 
+	"github.com/epic-inc/epic/golden/capture"
 	"github.com/epic-inc/epic/golden/roce"
 	"github.com/epic-inc/epic/golden/spec"
 )
 
 // Trace is how a state came about, from the start.
 type Trace struct {
-	Lines []string // what happened, a line a step, and indented what was sent
-	Stuck string   // where each node stands in the end
+	Steps  int
+	Lines  []string // what happened, a line a step, and indented what was sent
+	Stuck  string   // where each node stands in the end
+	Frames []TraceFrame
+}
+
+// TraceFrame is a frame that arrives in a trace.
+type TraceFrame struct {
+	Step    int    // counted from 1
+	Channel string // "from -> to"
+	Bytes   []byte
+}
+
+// WritePcap writes the frames that arrive as pcapng, an interface a channel, a millisecond a step.
+func (t *Trace) WritePcap(out io.Writer) error {
+	w := capture.NewWriter(out, "epic check")
+	for _, f := range t.Frames {
+		if err := w.Write(f.Channel, time.Duration(f.Step)*time.Millisecond, f.Bytes); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
 }
 
 // String is the lines.
@@ -28,7 +51,7 @@ func (s *search) trace(n uint32, last *found) *Trace {
 	if last != nil {
 		path = append(path, last.step)
 	}
-	t := &Trace{}
+	t := &Trace{Steps: len(path)}
 	states := make([]uint32, s.nodes)
 	for i := range states {
 		states[i] = s.node(s.model.start, i)
@@ -39,6 +62,10 @@ func (s *search) trace(n uint32, last *found) *Trace {
 			continue
 		}
 		node := int(p.node)
+		if !p.why.own() {
+			c := s.channels[p.why.channel()]
+			t.Frames = append(t.Frames, TraceFrame{k + 1, c.name, c.frames[p.why.n()].pkt.Encode()})
+		}
 		m := s.move(node, states[node], p.why)
 		for _, x := range m.sends {
 			c := s.channels[x.channel]

@@ -8,12 +8,6 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// rowKey is a state of a node, and one of its channels or -1 for what it does by itself.
-type rowKey struct {
-	state   uint32
-	channel int32
-}
-
 // row is what a node in a state does with the frames of a channel, as far as anybody asked.
 type row struct {
 	moves []*transition
@@ -25,7 +19,7 @@ type row struct {
 // worker expands states. Its rows are its own, so that it asks the automata, which all share, only once.
 type worker struct {
 	*search
-	rows  []map[rowKey]*row
+	rows  [][]*row // of each channel, and then of each node for what it does by itself: by the state of the node
 	from  uint32   // the state that is being expanded
 	now   []uint64 // likewise
 	next  []uint64 // the state after a step of it
@@ -37,23 +31,26 @@ type worker struct {
 }
 
 func newWorker(s *search) *worker {
-	w := &worker{search: s, rows: make([]map[rowKey]*row, s.nodes), next: make([]uint64, s.words), now: make([]uint64, s.words),
+	return &worker{search: s, rows: make([][]*row, len(s.channels)+s.nodes), next: make([]uint64, s.words), now: make([]uint64, s.words),
 		kindState: make([]uint64, s.words)}
-	for i := range w.rows {
-		w.rows[i] = map[rowKey]*row{}
-	}
-	return w
 }
 
+// row is that of a node in a state, and of one of its channels, or of what it does by itself if that is -1.
 func (w *worker) row(node int, state uint32, channel int) *row {
-	key := rowKey{state, int32(channel)}
-	r := w.rows[node][key]
+	index := channel
+	if channel < 0 {
+		index = len(w.channels) + node
+	}
+	for int(state) >= len(w.rows[index]) {
+		w.rows[index] = append(w.rows[index], nil)
+	}
+	r := w.rows[index][state]
 	if r == nil {
 		r = &row{}
 		if channel < 0 {
 			r.moves = make([]*transition, len(w.local(node, state).own))
 		}
-		w.rows[node][key] = r
+		w.rows[index][state] = r
 	}
 	return r
 }

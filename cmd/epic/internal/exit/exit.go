@@ -16,6 +16,7 @@ import (
 	"github.com/epic-inc/epic/driver/lab"
 	labbench "github.com/epic-inc/epic/driver/lab/bench"
 	labmatrix "github.com/epic-inc/epic/driver/lab/matrix"
+	"github.com/epic-inc/epic/golden/explore"
 	"github.com/epic-inc/epic/interop/guest"
 )
 
@@ -62,7 +63,7 @@ func Of(err error) Status {
 	case errors.Is(err, context.Canceled):
 		return Interrupted
 	case errors.Is(err, run.ErrDifference), errors.Is(err, server.ErrFault), errors.Is(err, labmatrix.ErrFailed),
-		errors.Is(err, labbench.ErrLimit), errors.Is(err, rtlbench.ErrLimit):
+		errors.Is(err, labbench.ErrLimit), errors.Is(err, rtlbench.ErrLimit), errors.Is(err, explore.ErrFound):
 		return Difference
 	case errors.Is(err, server.ErrLost), errors.Is(err, failure.ErrLost), errors.Is(err, proxy.ErrOver),
 		errors.Is(err, guest.ErrLost), errors.Is(err, lab.ErrLost), errors.As(err, &group):
