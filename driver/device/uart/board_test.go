@@ -249,7 +249,7 @@ func TestFlash(t *testing.T) {
 	}
 	for _, err := range []error{
 		b.Erase(ctx, at+256, frame.SectorLog2), b.Erase(ctx, at, 13), b.Program(ctx, at+1, data[:256], func(int) {}),
-		b.Erase(ctx, 1<<24, frame.SectorLog2), b.ReadFlash(ctx, 1<<22-1, got[:2], func(int) {}),
+		b.Erase(ctx, 1<<24, frame.SectorLog2), b.ReadFlash(ctx, 1<<24-1, got[:2], func(int) {}),
 	} {
 		var refused *uart.StatusError
 		require.ErrorAs(t, err, &refused)

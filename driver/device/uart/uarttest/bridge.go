@@ -348,7 +348,7 @@ func (b *Bridge) flash(r frame.Request) (frame.Status, []byte) {
 			return frame.StatusAddress, nil
 		}
 	}
-	if r.Addr >= 1<<24 || uint64(r.Addr)+n > uint64(len(b.Flash.data)) {
+	if uint64(r.Addr)+n > 1<<24 {
 		return frame.StatusAddress, nil
 	}
 	if r.Op != frame.OpReadFlash && r.Addr < b.o.Hello.UserBase {

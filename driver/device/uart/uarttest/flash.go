@@ -9,7 +9,8 @@ import (
 	"github.com/epic-inc/epic/driver/device/uart/frame"
 )
 
-// Flash is a model of an SPI NOR flash: erase sets bits, program clears them, both take time.
+// Flash is a model of an SPI NOR flash: erase sets bits, program clears them, both take time. Beyond its end it begins
+// anew.
 type Flash struct {
 	ID      [3]byte
 	Program time.Duration // of a page
@@ -36,15 +37,23 @@ func NewFlash(log2 int) *Flash {
 func (f *Flash) Set(addr uint32, data []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	copy(f.data[addr:], data)
+	for i, c := range data {
+		f.data[f.at(addr, i)] = c
+	}
 }
 
 // Get returns n bytes from addr.
 func (f *Flash) Get(addr uint32, n int) []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return bytes.Clone(f.data[addr : int(addr)+n])
+	got := make([]byte, n)
+	for i := range got {
+		got[i] = f.data[f.at(addr, i)]
+	}
+	return got
 }
+
+func (f *Flash) at(addr uint32, i int) int { return (int(addr) + i) % len(f.data) }
 
 // Touched returns the addresses of all that was erased and all pages that were programmed, in order.
 func (f *Flash) Touched() (erased, programmed []uint32) {
@@ -89,7 +98,7 @@ func (f *Flash) erase(now time.Time, addr uint32, log2 int) {
 		return
 	}
 	for i := range 1 << log2 {
-		f.data[int(addr)+i] = 0xff
+		f.data[f.at(addr, i)] = 0xff
 	}
 }
 
@@ -102,6 +111,6 @@ func (f *Flash) program(now time.Time, addr uint32, page []byte) {
 		return
 	}
 	for i, c := range page {
-		f.data[int(addr)+i] &= c
+		f.data[f.at(addr, i)] &= c
 	}
 }
