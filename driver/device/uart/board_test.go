@@ -216,7 +216,9 @@ func processorTime(t *testing.T) time.Duration {
 }
 
 func TestFlash(t *testing.T) {
-	m := start(t, uarttest.Options{Baud: 4000000})
+	flash := uarttest.NewFlash(22)
+	flash.Erase = 80 * time.Millisecond // as parts take; and the bridge waits for a page that comes too early
+	m := start(t, uarttest.Options{Baud: 4000000, Flash: flash})
 	b := open(t, m, uart.Options{Baud: 4000000})
 	ctx := t.Context()
 	const at = 1<<20 + 8192
