@@ -25,7 +25,7 @@ import (
 // What the bench is built with.
 const (
 	Baud     = 1000000
-	ClockHz  = 33333333
+	ClockHz  = 8333333    // little, so that little is simulated: 8.33 clocks of a bit
 	DeviceID = 0x41111043 // it says it is an LFE5U-25F
 	UserBase = 1 << 20
 )
@@ -38,6 +38,9 @@ func Build(ctx context.Context, root string) (string, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
 		return "", fmt.Errorf("virtual board: %w", err)
+	}
+	if _, err := os.Stat(filepath.Join(root, lists[0])); err != nil {
+		return "", fmt.Errorf("virtual board: %s is not the repository: %w", root, err)
 	}
 	out := filepath.Join(root, "build", "board")
 	if err := os.MkdirAll(out, 0o755); err != nil {
@@ -215,4 +218,23 @@ func (b *Board) RoundTrips() (times []time.Duration) {
 		}
 	}
 	return times
+}
+
+// Run builds and runs a virtual board until ctx ends, and says on out where it is and, at the end, how it went.
+func Run(ctx context.Context, root string, out io.Writer) error {
+	program, err := Build(ctx, root)
+	if err != nil {
+		return err
+	}
+	b, err := Start(context.WithoutCancel(ctx), Options{Program: program, Log: out})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "virtual board at %s, %d baud\n", b.Path, Baud)
+	select {
+	case <-ctx.Done():
+		return errors.Join(b.Close(), ctx.Err())
+	case <-b.ended:
+		return errors.Join(errors.New("virtual board: it has ended by itself"), b.Wait())
+	}
 }

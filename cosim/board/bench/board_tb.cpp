@@ -30,7 +30,7 @@
 
 namespace {
 
-constexpr double kClockHz = 33333333, kBaud = 1000000;
+constexpr double kClockHz = 8333333, kBaud = 1000000;
 constexpr uint32_t kUserBase = 0x100000;
 
 volatile std::sig_atomic_t stop = 0;
@@ -152,6 +152,7 @@ int main(int argc, char** argv) {
     // To the board: start bit, 8 data bits, stop bit.
     if (!down.active && !to_board.empty()) {
       down.active = true;
+      down.index = 0;
       down.at = static_cast<double>(clock);
       down.byte = to_board.front();
       to_board.pop_front();
@@ -164,7 +165,8 @@ int main(int argc, char** argv) {
     }
     dut.rx = 1;
     if (down.active) {
-      const int bit = static_cast<int>((static_cast<double>(clock) - down.at) / down.bit);
+      while (static_cast<double>(clock) >= down.at + (down.index + 1) * down.bit) down.index++;
+      const int bit = down.index;
       if (bit == 0) dut.rx = 0;
       else if (bit <= 8) dut.rx = down.byte >> (bit - 1) & 1;
       if (static_cast<double>(clock + 1) >= down.at + 10 * down.bit) down.active = false;
@@ -173,7 +175,7 @@ int main(int argc, char** argv) {
     dut.rst = reset > 0;
     context.assertOn(reset == 0);  // nothing is promised of random state before the reset is over
     if (reset > 0) reset--;
-    dut.eval();
+    // The pins of the flash come from registers: they are those of the clock before.
     dut.spi_miso = flash.clock(clock, dut.spi_cs_n, dut.spi_sck, dut.spi_mosi);
     dut.clk = 1;
     dut.eval();
@@ -207,6 +209,7 @@ int main(int argc, char** argv) {
       up.index++;
     }
 
+    if (dut.rst) continue;  // its pins mean nothing yet
     if (dut.reload && !reloading) {
       reloads++;
       std::printf("reload\n");

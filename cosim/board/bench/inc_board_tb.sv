@@ -9,8 +9,8 @@
 `default_nettype none
 
 module inc_board_tb #(
-  parameter int          BIT_X256  = 8533,
-  parameter logic [31:0] CLOCK_HZ  = 32'd33333333,
+  parameter int          BIT_X256  = 2133,
+  parameter logic [31:0] CLOCK_HZ  = 32'd8333333,
   parameter logic [31:0] DEVICE_ID = 32'h41111043,
   parameter logic [31:0] USER_BASE = 32'h0010_0000,
   parameter int          PATIENCE  = 100000

@@ -90,6 +90,9 @@ func Open(ctx context.Context, path string, o Options) (*Board, error) {
 // Hello is what the bridge says of itself.
 func (b *Board) Hello() frame.Hello { return *b.hello.Load() }
 
+// Path is that of the serial port.
+func (b *Board) Path() string { return b.path }
+
 // Baud is the rate of the line, in bits a second; a byte takes ten.
 func (b *Board) Baud() int { return b.options.Baud }
 
