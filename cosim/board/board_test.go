@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +45,9 @@ func start(t *testing.T, args ...string) *board.Board {
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		assert.NoError(t, b.Close(), "the flash was used as its data sheet says, and the golden image is whole")
+		if t.Failed() {
+			t.Log(strings.Join(b.Lines(), "\n"))
+		}
 	})
 	return b
 }
@@ -52,7 +56,10 @@ func open(t *testing.T, b *board.Board) *uart.Board {
 	t.Helper()
 	u, err := uart.Open(t.Context(), b.Path, patient)
 	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, u.Close()) })
+	t.Cleanup(func() {
+		assert.Zero(t, u.Resent(), "the line of the bench loses nothing")
+		assert.NoError(t, u.Close())
+	})
 	return u
 }
 

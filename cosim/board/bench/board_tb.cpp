@@ -144,7 +144,7 @@ int main(int argc, char** argv) {
     const bool busy = dut.status_busy || down.active || up.active || reset > 0 || flash.busy(clock) || reloading;
     still = busy ? 0 : still + 1;
     const bool quiet = static_cast<double>(still) > 4 * down.bit;
-    if (to_board.empty() && (quiet || clock % 256 == 0)) {
+    if (to_board.empty() && reset == 0 && (quiet || clock % 256 == 0)) {
       if (quiet && !terminal.wait(50)) continue;
       terminal.fill(&to_board);
     }
@@ -175,8 +175,8 @@ int main(int argc, char** argv) {
     dut.rst = reset > 0;
     context.assertOn(reset == 0);  // nothing is promised of random state before the reset is over
     if (reset > 0) reset--;
-    // The pins of the flash come from registers: they are those of the clock before.
-    dut.spi_miso = flash.clock(clock, dut.spi_cs_n, dut.spi_sck, dut.spi_mosi);
+    // The pins of the flash come from registers: they are those of the clock before. In reset they mean nothing.
+    if (!dut.rst) dut.spi_miso = flash.clock(clock, dut.spi_cs_n, dut.spi_sck, dut.spi_mosi);
     dut.clk = 1;
     dut.eval();
     dut.clk = 0;
@@ -225,9 +225,9 @@ int main(int argc, char** argv) {
   std::sort(round_trips.begin(), round_trips.end());
   std::printf("board time %.6f s, wall time %.3f s, %zu responses", static_cast<double>(clock) / kClockHz, wall, round_trips.size());
   if (!round_trips.empty()) std::printf(", the median after %.1f us", round_trips[round_trips.size() / 2]);
-  std::printf("\nflash: %" PRIu64 " pages programmed, %" PRIu64 " erases, golden image %s%s%s\nreloads %" PRIu64 "\n",
+  std::printf("\nflash: %" PRIu64 " pages programmed, %" PRIu64 " erases, golden image %s%s%s\nreloads %" PRIu64 ", bytes that nobody read %" PRIu64 "\n",
               flash.programs, flash.erases, untouched ? "untouched" : "TOUCHED", flash.fault.empty() ? "" : ", fault: ",
-              flash.fault.c_str(), reloads);
+              flash.fault.c_str(), reloads, terminal.lost);
   if (dump != nullptr) {
     FILE* f = std::fopen(dump, "wb");
     if (f == nullptr || std::fwrite(flash.memory.data(), 1, flash.memory.size(), f) != flash.memory.size()) die("cannot write the dump");
