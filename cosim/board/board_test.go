@@ -169,7 +169,8 @@ func TestRefused(t *testing.T) {
 		{u.ReadFlash(ctx, 1<<24-1, page[:2], nothing), frame.StatusAddress},
 		{u.ReadFlash(ctx, 1<<24-2, page[:2], nothing), 0},
 		{u.Write32(ctx, device.RegID, 1), frame.StatusBusError},
-		{u.Write32(ctx, 1<<16|device.RegScratch, 1), frame.StatusBusError},
+		{u.Write32(ctx, 1<<12|device.RegScratch, 1), frame.StatusBusError},
+		{u.Write32(ctx, 1<<31|device.RegScratch, 1), frame.StatusBusError},
 		{u.Write32(ctx, 2, 1), frame.StatusAddress},
 	} {
 		if tt.want == 0 {

@@ -28,7 +28,7 @@ module inc_board_tb #(
 );
 
   wire        awvalid, awready, wvalid, wready, bvalid, bready, arvalid, arready, rvalid, rready;
-  wire [15:0] awaddr, araddr;
+  wire [11:0] awaddr, araddr;
   wire [2:0]  awprot, arprot;
   wire [31:0] wdata, rdata;
   wire [3:0]  wstrb;
@@ -36,7 +36,7 @@ module inc_board_tb #(
 
   inc_uart_bridge #(
     .BIT_X256(BIT_X256), .CLOCK_HZ(CLOCK_HZ), .BOARD(inc_uart_pkg::BOARD_VIRTUAL),
-    .DEVICE_ID(DEVICE_ID), .USER_BASE(USER_BASE), .RELOAD(1), .PATIENCE(PATIENCE), .ADDR_W(16)
+    .DEVICE_ID(DEVICE_ID), .USER_BASE(USER_BASE), .RELOAD(1), .PATIENCE(PATIENCE), .ADDR_W(12)
   ) u_uart_bridge (
     .clk(clk), .rst(rst), .rx(rx), .tx(tx),
     .spi_cs_n(spi_cs_n), .spi_sck(spi_sck), .spi_mosi(spi_mosi), .spi_miso(spi_miso),
@@ -56,10 +56,10 @@ module inc_board_tb #(
 
   inc_csr_block u_csr (
     .clk(clk), .rst(rst),
-    .s_axil_awvalid(awvalid), .s_axil_awready(awready), .s_axil_awaddr(awaddr[11:0]),
+    .s_axil_awvalid(awvalid), .s_axil_awready(awready), .s_axil_awaddr(awaddr),
     .s_axil_awprot(awprot), .s_axil_wvalid(wvalid), .s_axil_wready(wready), .s_axil_wdata(wdata),
     .s_axil_wstrb(wstrb), .s_axil_bvalid(bvalid), .s_axil_bready(bready), .s_axil_bresp(bresp),
-    .s_axil_arvalid(arvalid), .s_axil_arready(arready), .s_axil_araddr(araddr[11:0]),
+    .s_axil_arvalid(arvalid), .s_axil_arready(arready), .s_axil_araddr(araddr),
     .s_axil_arprot(arprot), .s_axil_rvalid(rvalid), .s_axil_rready(rready), .s_axil_rdata(rdata),
     .s_axil_rresp(rresp),
     .cfg_tick_clocks(),
