@@ -31,7 +31,7 @@ var (
 type Options struct {
 	Baud int // one of Rates; 0: DefaultBaud
 	// Timeout is how long silence of a board may last before what it has not answered is sent again, and Tries how
-	// often in all. Their product is when a board counts as lost: below 2 s. 0: 600 ms and 3.
+	// often in all. Their product is when a board counts as lost: below 2 s. 0: 500 ms and 3.
 	Timeout time.Duration
 	Tries   int
 }
@@ -65,7 +65,7 @@ func Open(ctx context.Context, path string, o Options) (*Board, error) {
 		o.Baud = DefaultBaud
 	}
 	if o.Timeout == 0 {
-		o.Timeout = 600 * time.Millisecond
+		o.Timeout = 500 * time.Millisecond
 	}
 	if o.Tries == 0 {
 		o.Tries = 3
