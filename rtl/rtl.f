@@ -4,4 +4,5 @@
 -F wire/wire.f
 -F core/core.f
 -F csr/csr.f
+-F io/io.f
 inc_engine.sv

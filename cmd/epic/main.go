@@ -97,7 +97,7 @@ RoCE connections on their way, so that a collective costs one trip through the t
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(demoCommand(), checkCommand(), cosimCommand(), benchCommand(), switchCommand(), labCommand(), doctorCommand(), decodeCommand(), configCommand(), controlCommand(), rankCommand(), interopCommand(), versionCommand(), exitStatusTopic())
+	root.AddCommand(demoCommand(), checkCommand(), cosimCommand(), benchCommand(), switchCommand(), boardCommand(), labCommand(), doctorCommand(), decodeCommand(), configCommand(), controlCommand(), rankCommand(), interopCommand(), versionCommand(), exitStatusTopic())
 	root.InitDefaultCompletionCmd() // which prints its help for a shell that it does not know
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {

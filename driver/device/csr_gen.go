@@ -81,3 +81,32 @@ const (
 	MapMajor uint32 = 0x1        // major number of the register map
 	MapMinor uint32 = 0x1        // minor number of the register map
 )
+
+// RegisterMap is every register, in the order of the addresses.
+var RegisterMap = []Register{
+	{"ID", RegID, 1, true, false},
+	{"VERSION", RegVersion, 1, true, false},
+	{"SPEC_HASH", RegSpecHash, 1, true, false},
+	{"SCRATCH", RegScratch, 1, true, true},
+	{"CAPS_DATA", RegCapsData, 1, true, false},
+	{"CAPS_TABLES", RegCapsTables, 1, true, false},
+	{"CAPS_MEMORY", RegCapsMemory, 1, true, false},
+	{"CAPS_LISTS", RegCapsLists, 1, true, false},
+	{"CTRL", RegCtrl, 1, false, true},
+	{"TICK_CLOCKS", RegTickClocks, 1, true, true},
+	{"CAPS_ENGINE", RegCapsEngine, 1, true, false},
+	{"TABLE_CMD", RegTableCmd, 1, true, true},
+	{"TABLE_STATUS", RegTableStatus, 1, true, false},
+	{"CNT_INDEX", RegCntIndex, 1, true, true},
+	{"CNT_LO", RegCntLo, 1, true, false},
+	{"CNT_HI", RegCntHi, 1, true, false},
+	{"IRQ_STATUS", RegIRQStatus, 1, true, true},
+	{"IRQ_ENABLE", RegIRQEnable, 1, true, true},
+	{"ERROR_FIRST", RegErrorFirst, 1, true, false},
+	{"ERROR_PSN", RegErrorPSN, 1, true, false},
+	{"ERROR_GOT", RegErrorGot, 1, true, false},
+	{"ERROR_WANTED", RegErrorWanted, 1, true, false},
+	{"PIPE_ERRORS", RegPipeErrors, RegPipeErrorsCount, true, false},
+	{"PIPE_DRAINED", RegPipeDrained, RegPipeDrainedCount, true, false},
+	{"TABLE_DATA", RegTableData, RegTableDataCount, true, true},
+}

@@ -21,6 +21,15 @@ type Registers interface {
 	Write32(ctx context.Context, addr, value uint32) error
 }
 
+// Register is one register of the map, or an array of them 4 bytes apart.
+type Register struct {
+	Name     string // as in docs/registers.md
+	Addr     uint32
+	Count    int // 1 if it is no array
+	Readable bool
+	Writable bool
+}
+
 // Field is one field of a register.
 type Field struct {
 	Name  string // register.field, as in docs/registers.md

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// ErrClosed is what Send and Receive of a Link say after Close, and when the other side is known to have gone for
+// ErrClosed is what the calls of a Link or Board say after Close, and those of a Link when the other side is known to have gone for
 // good. Errors wrap it.
 var ErrClosed = errors.New("link is closed")
 

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"go/format"
+	"maps"
 	"math/bits"
 	"strings"
 	"text/template"
@@ -32,39 +33,52 @@ func generate(source []byte) ([]file, error) {
 	if s.Hash, err = hash(source); err != nil {
 		return nil, err
 	}
-	t, err := template.New("").Funcs(template.FuncMap{
-		"camel":      camel,
-		"upper":      strings.ToUpper,
+	return render(s, template.FuncMap{
 		"recordType": recordType,
 		"tableType":  tableType,
 		"linkType":   func(f field) string { return fmt.Sprintf("uint%d", f.W) },
 		"maxBits":    maxBits,
-		"add":        func(a, b int) int { return a + b },
-		"mul":        func(a, b int) int { return a * b },
 		"reverse":    reverse,
 		"opcodes":    s.opcodesWhere,
 		"readOnly":   s.readOnlyTables,
 		"verdicts":   s.verdictsWhere,
 		"hex":        func(digits int, v any) string { return fmt.Sprintf("%0*x", digits, v) },
 		"has":        func(o opcode, h string) bool { return o.has(h) },
-		"shl":        func(i int) int { return 1 << i },
 		"is": func(name, arg, labels string) map[string]string {
 			return map[string]string{"Name": name, "Arg": arg, "Labels": labels}
 		},
 		"cenum": s.cEnum,
 		"enum":  func(goType, what string) map[string]string { return map[string]string{"Type": goType, "What": what} },
-	}).ParseFS(templateFS, "templates/*.tmpl")
-	if err != nil {
-		return nil, err
-	}
-	var files []file
-	for _, out := range []struct{ template, path string }{
+	}, []output{
 		{"spec.go.tmpl", "golden/spec/spec_gen.go"},
 		{"spec.sv.tmpl", "rtl/pkg/inc_spec_pkg.sv"},
 		{"spec.h.tmpl", "cosim/dpi/inc_spec.h"},
-	} {
+	})
+}
+
+// output is one template and the file that is made of it.
+type output struct{ template, path string }
+
+// render makes the outputs of data; a template that names a function of another source's is an error.
+func render(data any, funcs template.FuncMap, outputs []output) ([]file, error) {
+	all := template.FuncMap{
+		"camel":  camel,
+		"upper":  strings.ToUpper,
+		"words":  func(name string) string { return strings.ReplaceAll(name, "_", " ") },
+		"add":    func(a, b int) int { return a + b },
+		"mul":    func(a, b int) int { return a * b },
+		"shl":    func(i int) int { return 1 << i },
+		"byteOf": func(lsb int) int { return lsb / 8 },
+	}
+	maps.Copy(all, funcs)
+	var files []file
+	for _, out := range outputs {
+		t, err := template.New(out.template).Funcs(all).ParseFS(templateFS, "templates/"+out.template)
+		if err != nil {
+			return nil, err
+		}
 		var b bytes.Buffer
-		if err := t.ExecuteTemplate(&b, out.template, s); err != nil {
+		if err := t.Execute(&b, data); err != nil {
 			return nil, err
 		}
 		content := b.Bytes()
@@ -118,7 +132,7 @@ var initialisms = map[string]string{
 	"aeth": "AETH", "bth": "BTH", "cnp": "CNP", "ce": "CE", "dma": "DMA", "dtype": "DType", "epsn": "EPSN", "icrc": "ICRC", "id": "ID",
 	"ip": "IP", "ipv4": "IPv4", "ipv6": "IPv6", "mac": "MAC", "msn": "MSN", "mtu": "MTU", "pkey": "PKey",
 	"psn": "PSN", "psn0": "PSN0", "qinq": "QinQ", "qpn": "QPN", "rnr": "RNR", "roce": "RoCE", "tci": "TCI",
-	"tos": "TOS", "ttl": "TTL", "udp": "UDP", "va": "VA", "vlan": "VLAN", "kb": "KB", "ppm": "PPM", "ethertype": "EtherType",
+	"tos": "TOS", "ttl": "TTL", "udp": "UDP", "va": "VA", "crc": "CRC", "hz": "Hz", "vlan": "VLAN", "kb": "KB", "ppm": "PPM", "ethertype": "EtherType",
 }
 
 // camel turns snake_case into a Go name: peer_qpn becomes PeerQPN.

@@ -26,6 +26,9 @@ func TestCheckNamesTheFile(t *testing.T) {
 	source := readSpec(t)
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "rtl/spec"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, specPath), source, 0o644))
+	uartSource, err := os.ReadFile(filepath.Join(root, uartPath))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, uartPath), uartSource, 0o644))
 	require.NoError(t, run(dir, false))
 	require.NoError(t, run(dir, true))
 
@@ -133,4 +136,28 @@ func readSpec(t *testing.T) []byte {
 	b, err := os.ReadFile(filepath.Join(root, specPath))
 	require.NoError(t, err)
 	return b
+}
+
+// What uart.yaml may not say.
+func TestUARTRefused(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, uartPath))
+	require.NoError(t, err)
+	source := string(text)
+	_, err = generateUART(text)
+	require.NoError(t, err)
+	for _, tt := range []struct{ name, old, new, want string }{
+		{"version", "version: 1 #", "version: 16 #", "version: got 16, want 1..15"},
+		{"name twice", "name: flash_id", "name: hello", `name "hello" is there twice`},
+		{"name", "name: flash_id", "name: FlashID", `got name "FlashID", want snake_case`},
+		{"width", "name: board, w: 32", "name: board, w: 24", "hello.board.w: got 24, want 8, 16 or 32"},
+		{"value", "sector_log2: {value: 12", "sector_log2: {value: 256", "value 256 does not fit w: 8"},
+		{"key", "features: #", "feature: #", "feature"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			changed := strings.Replace(source, tt.old, tt.new, 1)
+			require.NotEqual(t, source, changed)
+			_, err := generateUART([]byte(changed))
+			assert.ErrorContains(t, err, tt.want)
+		})
+	}
 }

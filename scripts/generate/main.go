@@ -1,22 +1,27 @@
 // Command generate writes every file that is derived from rtl/spec/inc.yaml: the Go package
-// golden/spec, the SystemVerilog package inc_spec_pkg and the C header inc_spec.h.
+// golden/spec, the SystemVerilog package inc_spec_pkg and the C header inc_spec.h; and from
+// rtl/spec/uart.yaml: constants of the serial protocol in Go and SystemVerilog.
 //
 //	go run ./scripts/generate            # write
 //	go run ./scripts/generate -check     # write nothing; fail if a file is not what would be written
 //
-// The output depends on inc.yaml and on this program alone: no time, no map order.
+// The output depends on these files and on this program alone: no time, no map order.
 package main
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 )
 
-// specPath is the single source, relative to the root of the repository.
-const specPath = "rtl/spec/inc.yaml"
+// The single sources, relative to the root of the repository.
+const (
+	specPath = "rtl/spec/inc.yaml"
+	uartPath = "rtl/spec/uart.yaml"
+)
 
 func main() {
 	root := flag.String("root", ".", "root of the repository")
@@ -29,13 +34,18 @@ func main() {
 }
 
 func run(root string, check bool) error {
-	source, err := os.ReadFile(filepath.Join(root, specPath))
+	return errors.Join(write(root, specPath, generate, check), write(root, uartPath, generateUART, check))
+}
+
+// write makes the files of one source, or compares them.
+func write(root, from string, generate func([]byte) ([]file, error), check bool) error {
+	source, err := os.ReadFile(filepath.Join(root, from))
 	if err != nil {
 		return fmt.Errorf("read the spec: %w", err)
 	}
 	files, err := generate(source)
 	if err != nil {
-		return fmt.Errorf("%s: %w", specPath, err)
+		return fmt.Errorf("%s: %w", from, err)
 	}
 	for _, f := range files {
 		path := filepath.Join(root, f.path)
@@ -46,7 +56,7 @@ func run(root string, check bool) error {
 			}
 			if !bytes.Equal(got, f.content) {
 				return fmt.Errorf("%s is not what %s says (first difference at byte %d): run `make generate` and commit",
-					f.path, specPath, firstDifference(got, f.content))
+					f.path, from, firstDifference(got, f.content))
 			}
 			continue
 		}

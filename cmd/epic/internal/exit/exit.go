@@ -10,9 +10,12 @@ import (
 	rtlbench "github.com/epic-inc/epic/cosim/bench"
 	"github.com/epic-inc/epic/cosim/run"
 	"github.com/epic-inc/epic/cosim/server"
+	"github.com/epic-inc/epic/driver/bitstream"
+	"github.com/epic-inc/epic/driver/board"
 	"github.com/epic-inc/epic/driver/coll"
 	"github.com/epic-inc/epic/driver/control/failure"
 	"github.com/epic-inc/epic/driver/control/proxy"
+	"github.com/epic-inc/epic/driver/device/uart"
 	"github.com/epic-inc/epic/driver/lab"
 	labbench "github.com/epic-inc/epic/driver/lab/bench"
 	labmatrix "github.com/epic-inc/epic/driver/lab/matrix"
@@ -39,7 +42,7 @@ var table = []struct {
 	{Right, "right: all was done, and all that was compared is equal"},
 	{Difference, "difference found: what was compared differs, an assertion of the simulation failed, or a figure is beyond its limit"},
 	{BadInput, "bad input: arguments, configuration or files that cannot be used; one line each says what, where, and what is allowed"},
-	{Lost, "peer or tool lost: the simulator, another rank or another program ended, fell silent or disagreed"},
+	{Lost, "peer or tool lost: the simulator, another rank, a board or another program ended, fell silent or disagreed"},
 	{Interrupted, "interrupted: by Ctrl-C or SIGTERM"},
 }
 
@@ -63,10 +66,12 @@ func Of(err error) Status {
 	case errors.Is(err, context.Canceled):
 		return Interrupted
 	case errors.Is(err, run.ErrDifference), errors.Is(err, server.ErrFault), errors.Is(err, labmatrix.ErrFailed),
-		errors.Is(err, labbench.ErrLimit), errors.Is(err, rtlbench.ErrLimit), errors.Is(err, explore.ErrFound):
+		errors.Is(err, labbench.ErrLimit), errors.Is(err, rtlbench.ErrLimit), errors.Is(err, explore.ErrFound),
+		errors.Is(err, bitstream.ErrFlash):
 		return Difference
 	case errors.Is(err, server.ErrLost), errors.Is(err, failure.ErrLost), errors.Is(err, proxy.ErrOver),
-		errors.Is(err, guest.ErrLost), errors.Is(err, lab.ErrLost), errors.As(err, &group):
+		errors.Is(err, guest.ErrLost), errors.Is(err, lab.ErrLost), errors.Is(err, uart.ErrLost),
+		errors.Is(err, board.ErrTool), errors.As(err, &group):
 		return Lost
 	case errors.As(err, &refused) && refused.OfOthers():
 		return Lost
