@@ -89,6 +89,10 @@ tla: ## TLC on every configuration of the TLA+ specifications; ARGS="III-ar" for
 	@scripts/setup tla
 	scripts/tla $(ARGS)
 
+.PHONY: fuzz
+fuzz: ## every fuzz target of the Go code for 30 s each; ARGS="--time 10m FuzzFrames" for one of them
+	@scripts/fuzz $(ARGS)
+
 .PHONY: check
 check: ## the quick tests, under 5 minutes
 	@scripts/run-stages check
