@@ -84,6 +84,15 @@ interop: ## guests with Linux's RoCE stack as ranks, through the golden and the 
 interop-full: ## the same with every combination: hours; resumes
 	@$(MAKE) --no-print-directory interop ARGS="--whole $(ARGS)"
 
+.PHONY: tla
+tla: ## TLC on every configuration of the TLA+ specifications; ARGS="III-ar" for some of them
+	@scripts/setup tla
+	scripts/tla $(ARGS)
+
+.PHONY: fuzz
+fuzz: ## every fuzz target of the Go code for 30 s each; ARGS="--time 10m FuzzFrames" for one of them
+	@scripts/fuzz $(ARGS)
+
 .PHONY: check
 check: ## the quick tests, under 5 minutes
 	@scripts/run-stages check

@@ -23,6 +23,15 @@ func FuzzDecode(f *testing.F) {
 		f.Add(whole)
 		f.Add(whole[:len(whole)-5])
 	}
+	for _, file := range captures(f) { // what a kernel sends; one of each length
+		seen := map[int]bool{}
+		for _, frame := range frames(f, file) {
+			if !seen[len(frame)] {
+				seen[len(frame)] = true
+				f.Add(frame)
+			}
+		}
+	}
 	f.Add([]byte{})
 	parser := roce.NewParser()
 	f.Fuzz(func(t *testing.T, frame []byte) {
@@ -53,4 +62,18 @@ func fuzzOne(t *testing.T, parser *roce.Parser, frame []byte) {
 	again := append([]byte(nil), frame...)
 	require.NoError(t, roce.SetICRC(again))
 	require.Equal(t, frame, again)
+}
+
+// Any bits are a control signal, and come out again as they were.
+func FuzzControl(f *testing.F) {
+	f.Add(uint32(0), uint64(0), uint64(0))
+	f.Add(uint32(0x1203_0007), uint64(1)<<40, uint64(3))
+	f.Fuzz(func(t *testing.T, imm uint32, bytes, sequence uint64) {
+		payload := roce.Control{Bytes: bytes, Sequence: sequence}.Payload()
+		c := roce.ParseControl(imm, payload)
+		require.Equal(t, imm, c.Imm())
+		require.Equal(t, payload, c.Payload())
+		n := c.Packets(256)
+		require.True(t, n == bytes>>8 && bytes&0xff == 0 || n == bytes>>8+1 && bytes&0xff != 0)
+	})
 }

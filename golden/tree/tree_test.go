@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sort"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -390,6 +391,27 @@ func TestParseSteps(t *testing.T) {
 		_, err := ParseSteps(text)
 		require.ErrorContains(t, err, want, text)
 	}
+}
+
+// What is taken is written as it was read.
+func FuzzParseSteps(f *testing.F) {
+	for _, seed := range []string{"allreduce", "reduce:2,broadcast:0", "barrier,reducescatter,allgather", "reduce:-1", ","} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		steps, err := ParseSteps(text)
+		if err != nil {
+			require.NotEmpty(t, err.Error())
+			return
+		}
+		words := make([]string, len(steps))
+		for i, s := range steps {
+			words[i] = s.String()
+		}
+		again, err := ParseSteps(strings.Join(words, ","))
+		require.NoError(t, err)
+		require.Equal(t, steps, again)
+	})
 }
 
 func TestSubgroups(t *testing.T) {
