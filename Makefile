@@ -73,6 +73,16 @@ mutants: ## break the RTL in each way of rtl/mutants and see the regression catc
 	@$(MAKE) --no-print-directory build/epic
 	scripts/mutants $(ARGS)
 
+.PHONY: proof
+proof: ## prove the RTL (rtl/formal), and see each proof find its mutants; what has passed is not run again
+	@scripts/setup synth proof
+	scripts/prove $(ARGS)
+
+.PHONY: proof-full
+proof-full: ## the same with the deeper bounds; resumes
+	@scripts/setup synth proof
+	scripts/prove --full $(ARGS)
+
 .PHONY: interop
 interop: ## guests with Linux's RoCE stack as ranks, through the golden and the Verilog engine: a pairwise slice; resumes
 	@scripts/setup sim interop
