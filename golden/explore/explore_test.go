@@ -28,12 +28,12 @@ func TestCasesHaveEveryMistake(t *testing.T) {
 // The numbers of a search do not depend on how many workers do it.
 func TestWorkersDoNotMatter(t *testing.T) {
 	for _, exact := range []bool{false, true} {
-		var counts []uint64
+		var counts [][3]uint64
 		for _, workers := range []int{1, 3} {
 			r, err := Check(t.Context(), Default(), Options{Workers: workers, Exact: exact})
 			require.NoError(t, err)
 			require.Equal(t, Pass, r.Result, r.Reason)
-			counts = append(counts, r.States)
+			counts = append(counts, [3]uint64{r.States, r.Transitions, uint64(r.Diameter)})
 		}
 		require.Equal(t, counts[0], counts[1], "exact %v", exact)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // The merged search takes states that differ only in which frames were ever sent for one, with all of them. That allows
@@ -111,7 +112,47 @@ func (m *merged) check(ctx context.Context) (*Result, error) {
 			return m.violated(), nil
 		}
 	}
-	return m.resume(ctx, workers, m.seen, m.vector)
+	r, err := m.resume(ctx, workers, m.seen, m.vector)
+	if err != nil || r.Result != Pass {
+		return r, err
+	}
+	return m.measure(ctx, workers, r)
+}
+
+// measure counts the steps of the graph as it is now, and how far its furthest vector is from the start. How often a vector was
+// visited before that, and when, depends on which worker was faster.
+func (m *merged) measure(ctx context.Context, workers []*worker, r *Result) (*Result, error) {
+	m.transitions.Store(0)
+	met := make([]atomic.Bool, m.seen.states())
+	met[0].Store(true)
+	depth := -1
+	for todo := []uint32{0}; len(todo) > 0; depth++ {
+		var next atomic.Int64
+		found := make([][]uint32, len(workers))
+		m.parallel(workers, func(k int, w *worker) {
+			for ctx.Err() == nil {
+				from := int(next.Add(chunk)) - chunk
+				if from >= len(todo) {
+					return
+				}
+				for _, n := range todo[from:min(len(todo), from+chunk)] {
+					copy(w.now, m.vector(n))
+					w.each(func(step) {
+						to, known := m.seen.find(w.hash(w.next[:m.nodeWords()]))
+						if known && met[to].CompareAndSwap(false, true) {
+							found[k] = append(found[k], to)
+						}
+					})
+				}
+			}
+		})
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		todo = slices.Concat(found...)
+	}
+	r.Transitions, r.Diameter, r.TimeS = m.transitions.Load(), depth, time.Since(m.start).Seconds()
+	return r, nil
 }
 
 // expand does all that can happen at vector n, and appends the vectors at which there is more to do now.

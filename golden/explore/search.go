@@ -54,7 +54,7 @@ type Result struct {
 	Search      string         `json:"search"`
 	States      uint64         `json:"states"`
 	Transitions uint64         `json:"transitions"` // that change the state
-	Diameter    int            `json:"diameter"`    // rounds until nothing is new; exact and bounded: steps to what is furthest
+	Diameter    int            `json:"diameter"`    // steps from the start to what is furthest
 	TimeS       float64        `json:"time_s"`
 	MemoryMB    int            `json:"memory_mb"`
 	LocalStates map[string]int `json:"local_states"` // of each node
