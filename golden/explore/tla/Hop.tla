@@ -17,7 +17,9 @@
 (* reachable from every reachable state.  Retries stop counting at         *)
 (* Retries, where the endpoint is in error: it must not be by an RNR wait. *)
 (* The mistakes of Rule:                                                   *)
-(*   nak-stops       a sequence NAK stops the timer                        *)
+(*   nak-stops       a sequence NAK stops the timer: harmless, because the *)
+(*                   send that follows arms it again                       *)
+(*   nak-disarms     the same, and only what is sent first arms it         *)
 (*   no-ACK          what comes again is not acknowledged again            *)
 (*   ack-gap         the ACK names what came, above a gap too              *)
 (*   rnr-retry       an RNR NAK counts as a retry                          *)
@@ -31,7 +33,7 @@ CONSTANTS Slots, Space, First, Total, Retries, Losses, Rule
 (* Losses: how often a timer may run out before Kind, since it is that which fills the channel. *)
 
 ASSUME Space % Slots = 0 /\ Total + Slots <= Space \div 2
-ASSUME Rule \in {"protocol", "nak-stops", "no-ACK", "ack-gap", "rnr-retry", "rnr-lost", "nak-forgotten"}
+ASSUME Rule \in {"protocol", "nak-stops", "nak-disarms", "no-ACK", "ack-gap", "rnr-retry", "rnr-lost", "nak-forgotten"}
 
 VARIABLES
   net, kind,
@@ -65,7 +67,8 @@ Release ==
 Send ==  \* send and resend
   /\ Diff(cursor, nextSend) < 0 /\ ~rnrWait /\ ~failed
   /\ net' = net \cup {Packet("data", cursor)}
-  /\ cursor' = cursor + 1 /\ sentMax' = Max(sentMax, cursor) /\ timerArmed' = TRUE
+  /\ cursor' = cursor + 1 /\ sentMax' = Max(sentMax, cursor)
+  /\ timerArmed' = (timerArmed \/ Rule # "nak-disarms" \/ Diff(cursor, sentMax) > 0)
   /\ UNCHANGED <<kind, nextSend, lastAcked, retries, rnrWait, failed, in>>
 
 CanTimer == timerArmed
@@ -100,7 +103,7 @@ Answered(m) ==
                  cursor' = past /\ timerArmed' = timer /\ retries' = tries /\ UNCHANGED rnrWait
             [] m.what = "nak" ->
                  /\ cursor' = (IF rnrWait THEN past ELSE q)
-                 /\ timerArmed' = (IF rnrWait THEN timer ELSE Diff(q, sentMax) <= 0 /\ Rule # "nak-stops")
+                 /\ timerArmed' = (IF rnrWait THEN timer ELSE Diff(q, sentMax) <= 0 /\ Rule \notin {"nak-stops", "nak-disarms"})
                  /\ retries' = tries /\ UNCHANGED rnrWait
             [] m.what = "rnr" ->
                  /\ cursor' = q /\ rnrWait' = TRUE /\ timerArmed' = FALSE

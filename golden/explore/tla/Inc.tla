@@ -216,8 +216,10 @@ NotBeyond == \A m \in net : m.kind = "ack" /\ m.to \in Ranks => m.psn < sent[m.t
 (* done on the way.                                                         *)
 RECURSIVE Power(_, _)
 Power(b, n) == IF n = 0 THEN 1 ELSE b * Power(b, n - 1)
-RECURSIVE Sum(_, _)
-Sum(f(_), s) == IF s = {} THEN 0 ELSE LET x == CHOOSE x \in s : TRUE IN f(x) + Sum(f, s \ {x})
+(* A function, since TLC evaluates the arguments of a recursive operator again at every level. *)
+Sum(f(_), s) == LET sum[t \in SUBSET s] == IF t = {} THEN 0
+                                          ELSE LET x == CHOOSE x \in t : TRUE IN f(x) + sum[t \ {x}]
+                IN sum[s]
 
 NetMeasure == IF Total <= Life THEN Cardinality(net) + (IF lost THEN 10000 ELSE 0)
               ELSE LET weight(m) == Power(2, m.psn - First + 1)
