@@ -45,19 +45,19 @@ What is found wrong is told step by step, on the shortest way there.`,
 				s, err := explore.RunCases(cmd.Context(), cases, o, cmd.ErrOrStderr())
 				return errors.Join(print(cmd, s, asJSON), err)
 			}
+			save := func(*explore.Result) error { return nil }
+			if pcap != "" { // a search may take hours: refuse a bad name before it
+				f, err := os.Create(pcap)
+				if err != nil {
+					return fmt.Errorf("--pcap: %w", err)
+				}
+				save = func(r *explore.Result) error { return errors.Join(r.Trace.WritePcap(f), f.Close()) }
+			}
 			r, err := explore.Check(cmd.Context(), c, o)
 			if err != nil {
 				return err
 			}
-			if err := print(cmd, r, asJSON); err != nil {
-				return err
-			}
-			if pcap != "" && r.Trace != nil {
-				if err := writePcap(pcap, r.Trace); err != nil {
-					return err
-				}
-			}
-			return r.Err()
+			return errors.Join(print(cmd, r, asJSON), save(r), r.Err())
 		},
 	}
 	f := cmd.Flags()
@@ -87,20 +87,12 @@ What is found wrong is told step by step, on the shortest way there.`,
 	f.BoolVar(&o.Exact, "exact", false, "merge no states")
 	f.IntVar(&o.Workers, "workers", 0, "goroutines that search; as many as processors if 0")
 	f.IntVar(&o.MemoryMB, "memory-mb", o.MemoryMB, "memory at which the search stops; 0: none")
-	f.StringVar(&pcap, "pcap", "", "pcapng file for the frames of what is found")
+	f.StringVar(&pcap, "pcap", "", "pcapng file for the frames of what is found; empty if nothing is")
 	f.BoolVar(&quiet, "quiet", false, "no progress")
 	jsonFlag(cmd, &asJSON)
 	complete(cmd, "tree", group.TreeShapes())
 	complete(cmd, "preset", host.Presets())
 	return cmd
-}
-
-func writePcap(path string, t *explore.Trace) (err error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return fmt.Errorf("--pcap: %w", err)
-	}
-	return errors.Join(t.WritePcap(f), f.Close())
 }
 
 // bound is the flag of a number or any.

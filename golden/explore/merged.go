@@ -22,7 +22,7 @@ type merged struct {
 	dirty   [maxPages]atomic.Pointer[[pageSize]bool]
 }
 
-// words returns the words of vector n. Those of its channels are read and written under its lock.
+// vector returns the words of vector n. Those of its channels are read and written under its lock.
 func (m *merged) vector(n uint32) []uint64 {
 	p := m.pages[n>>pageBits].Load()
 	if p == nil {

@@ -26,10 +26,13 @@ func (r *Result) WriteText(w io.Writer) error {
 	return nil
 }
 
-// Err is ErrFound if something is wrong; a search that was not finished has found nothing either.
+// Err is ErrFound if something is wrong; a search that was not finished has found nothing, neither right nor wrong.
 func (r *Result) Err() error {
-	if r.Result == Pass {
+	switch r.Result {
+	case Pass:
 		return nil
+	case OutOfMemory:
+		return fmt.Errorf("not finished: %s; want more memory, or fewer packets or ranks", r.Reason)
 	}
 	return fmt.Errorf("%s: %w", r.Result, ErrFound)
 }
