@@ -85,6 +85,7 @@ What is found wrong is told step by step, on the shortest way there.`,
 	f.StringVar(&mistake, "mistake", engine.NoMistake.String(), "break the golden engine in this way")
 	f.StringVar(&suite, "suite", "", "run the cases whose verdict is known: short, long or all")
 	f.BoolVar(&o.Exact, "exact", false, "merge no states")
+	f.BoolVar(&o.Distinct, "distinct", false, "do not take equal ranks for each other")
 	f.IntVar(&o.Workers, "workers", 0, "goroutines that search; as many as processors if 0")
 	f.IntVar(&o.MemoryMB, "memory-mb", o.MemoryMB, "memory at which the search stops; 0: none")
 	f.StringVar(&pcap, "pcap", "", "pcapng file for the frames of what is found; empty if nothing is")

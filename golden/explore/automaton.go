@@ -26,6 +26,11 @@ type channel struct {
 type frame struct {
 	pkt *roce.Packet
 	ack bool
+	// How it came to be sent first: what the node did in a state, and which of what it sent there. Not sent: at the start.
+	sent bool
+	from uint32
+	why  cause
+	nth  int
 }
 
 // sent is what a transition puts into a channel.
@@ -63,6 +68,10 @@ type local struct {
 	machine machine
 	own     []action
 	done    bool
+	// How it was reached first, if it is not the one at the start.
+	reached bool
+	from    uint32
+	why     cause
 }
 
 // automaton is a node, unfolded as far as it has been asked for. Its states are numbered in the order in which they were
@@ -96,8 +105,9 @@ func (u *unfolding) intern(a *automaton, m machine) uint32 {
 	return id
 }
 
-// send gives frames their numbers.
-func (u *unfolding) send(a *automaton, out []emission) (all []sent, err error) {
+// send gives frames their numbers. origin says how they came about.
+func (u *unfolding) send(a *automaton, out []emission, origin *frame) (all []sent, err error) {
+	nth := map[int]int{}
 	for _, o := range out {
 		index, ok := a.out[o.port]
 		if !ok {
@@ -112,9 +122,12 @@ func (u *unfolding) send(a *automaton, out []emission) (all []sent, err error) {
 			}
 			id = uint8(c.used)
 			c.byBytes[string(u.scratch)] = id
-			c.frames[id] = frame{pkt: o.pkt, ack: o.pkt.HasAETH()}
+			f := *origin
+			f.pkt, f.ack, f.nth = o.pkt, o.pkt.HasAETH(), nth[index]
+			c.frames[id] = f
 			c.used++
 		}
+		nth[index]++
 		all = append(all, sent{uint16(index), id})
 	}
 	return all, nil
@@ -132,6 +145,10 @@ func (t *TooManyFrames) Error() string {
 func (u *unfolding) move(node int, state uint32, why cause) *transition {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	return u.moveLocked(node, state, why)
+}
+
+func (u *unfolding) moveLocked(node int, state uint32, why cause) *transition {
 	a := u.automata[node]
 	key := uint64(state)<<32 | uint64(why)
 	if t := a.moves[key]; t != nil {
@@ -154,12 +171,16 @@ func (u *unfolding) step(a *automaton, state uint32, why cause) *transition {
 		out, err = m.deliver(c.toPort, c.frames[why.n()].pkt)
 	}
 	t := &transition{err: err}
-	sends, err := u.send(a, out)
+	known := len(a.states)
+	sends, err := u.send(a, out, &frame{sent: true, from: state, why: why})
 	if t.err == nil {
 		t.err = err
 	}
 	t.sends = sends
-	t.to = u.intern(a, m)
+	if t.to = u.intern(a, m); int(t.to) == known {
+		l := a.states[t.to]
+		l.reached, l.from, l.why = true, state, why
+	}
 	return t
 }
 

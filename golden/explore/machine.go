@@ -38,11 +38,14 @@ type emission struct {
 
 // action is something that a node does by itself.
 type action struct {
-	port  int  // that of a timer's queue pair
+	port  int  // that of a timer's queue pair; none of what is about no port
+	kind  any  // tells what is done at a port apart
 	timer bool // it needs the channels of the port to be quiet, if a model says so
 	event any  // engine.Event or host.Event
 	text  string
 }
+
+const noPort = -1
 
 // switchNode is an engine. Coarse, it does all that it can do at once after each frame and timer, in the order of
 // engine.Run; fine, each internal event is a step of its own, which may come at any time.
@@ -109,14 +112,22 @@ func (n *switchNode) stale(port int, pkt *roce.Packet) bool {
 func (n *switchNode) own() (all []action) {
 	if n.fine {
 		for _, ev := range n.e.Enabled() {
-			all = append(all, action{event: ev, text: ev.String()})
+			a := action{port: noPort, event: ev, text: ev.String()}
+			switch ev.Cause {
+			case spec.CauseAdvance, spec.CauseAggregate, spec.CauseSend, spec.CauseResend, spec.CauseAckOut:
+				a.port = n.e.Config().Endpoints[ev.Endpoint].Port
+				a.kind = ev.Cause
+			default:
+				a.kind = ev.String()
+			}
+			all = append(all, a)
 		}
 	}
 	for i, ep := range n.e.Config().Endpoints {
 		for _, cause := range []spec.Cause{spec.CauseTimer, spec.CauseRNRExpiry} {
 			ev := engine.Event{Cause: cause, Endpoint: i}
 			if n.e.Legal(ev) == nil {
-				all = append(all, action{port: ep.Port, timer: cause == spec.CauseTimer, event: ev,
+				all = append(all, action{port: ep.Port, kind: cause, timer: cause == spec.CauseTimer, event: ev,
 					text: fmt.Sprintf("%v of %s", cause, ep.Name)})
 			}
 		}
@@ -198,7 +209,7 @@ func (n *rankNode) own() (all []action) {
 				if t == host.RNRWait {
 					text = "end of the RNR wait"
 				}
-				all = append(all, action{timer: t == host.Retransmit, event: host.Event{Kind: host.Expire, QP: q, Timer: t},
+				all = append(all, action{kind: [2]int{q, int(t)}, timer: t == host.Retransmit, event: host.Event{Kind: host.Expire, QP: q, Timer: t},
 					text: fmt.Sprintf("%s of queue pair %d", text, q)})
 			}
 		}

@@ -47,6 +47,7 @@ func (m *model) nodeWords() int { return (m.nodes + 1) / 2 }
 // merge adds w.next to the vector of its nodes, and says whether there is now more to do there.
 func (m *merged) merge(w *worker, from uint32, why step) (n uint32, more bool) {
 	s := w.next
+	w.least(s)
 	n, isNew := m.seen.add(w.hash(s[:m.nodeWords()]), from, why)
 	v := m.vector(n)
 	l := m.lock(n)
@@ -84,6 +85,15 @@ func (m *merged) check(ctx context.Context) (*Result, error) {
 	stop := m.report(ctx)
 	defer stop()
 	workers := m.workers()
+	var permutations []permutation
+	if !m.Distinct {
+		permutations = m.permutations()
+	}
+	for _, w := range workers {
+		for i := range permutations {
+			w.images = append(w.images, newImages(m.model, &permutations[i]))
+		}
+	}
 	todo := []uint32{}
 	copy(workers[0].next, m.model.start)
 	if n, more := m.merge(workers[0], 0, step{}); more {
@@ -109,8 +119,11 @@ func (m *merged) check(ctx context.Context) (*Result, error) {
 			return m.outOfMemory(err)
 		}
 		if len(m.found) > 0 {
-			return m.violated(), nil
+			return m.result(Violation), nil // the exact search will tell how
 		}
+	}
+	if err := m.checkImages(permutations); err != nil {
+		return nil, err
 	}
 	r, err := m.resume(ctx, workers, m.seen, m.vector)
 	if err != nil || r.Result != Pass {
@@ -138,6 +151,7 @@ func (m *merged) measure(ctx context.Context, workers []*worker, r *Result) (*Re
 				for _, n := range todo[from:min(len(todo), from+chunk)] {
 					copy(w.now, m.vector(n))
 					w.each(func(step) {
+						w.least(w.next)
 						to, known := m.seen.find(w.hash(w.next[:m.nodeWords()]))
 						if known && met[to].CompareAndSwap(false, true) {
 							found[k] = append(found[k], to)

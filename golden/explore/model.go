@@ -118,7 +118,10 @@ type model struct {
 	nodes    int
 	words    int // of a state
 	start    []uint64
-	inputs   [][]int // of each node: channels that end there
+	// alike says which nodes are ranks that are interchangeable; subgroups is how many queue pairs a link has.
+	alike     []bool
+	subgroups int
+	inputs    [][]int // of each node: channels that end there
 }
 
 // newModel makes the golden group of a configuration, and takes it apart.
@@ -191,6 +194,16 @@ func (m *model) build(set *group.Set, steps []tree.Step) error {
 		m.join(w.Switch, w.Port, peer, w.PeerPort)
 	}
 	m.nodes = len(m.automata)
+	m.subgroups = len(g.SubgroupList())
+	m.alike = make([]bool, m.nodes)
+	for i := range set.Hosts {
+		m.alike[hosts+i] = true
+		for _, s := range steps {
+			if s.Collective.HasRoot() && s.Root == set.Hosts[i].Ranks[0].Rank {
+				m.alike[hosts+i] = false
+			}
+		}
+	}
 	m.words = (m.nodes+1)/2 + len(m.channels) + 1
 	m.start = make([]uint64, m.words)
 	m.inputs = make([][]int, m.nodes)
@@ -201,7 +214,7 @@ func (m *model) build(set *group.Set, steps []tree.Step) error {
 		m.setBudget(m.start, m.Loss, m.Dup)
 	}
 	for i, out := range started {
-		sends, err := m.send(m.automata[i], out)
+		sends, err := m.send(m.automata[i], out, &frame{})
 		if err != nil {
 			return err
 		}

@@ -75,6 +75,11 @@ func (r *resume) arrived(w *worker, s []uint64) bool {
 	if r.done(s) {
 		return true
 	}
+	if len(w.images) > 0 {
+		s = append(w.rotated[:0], s...)
+		w.rotated = s
+		w.least(s)
+	}
 	n, known := r.seen.find(w.hash(s[:r.nodeWords()]))
 	return known && r.good[n].Load()
 }

@@ -15,6 +15,7 @@ type Options struct {
 	Workers  int            // 0: as many as processors
 	MemoryMB int            // the search stops when it would take more; 0: no bound
 	Exact    bool           // no merging, although the channels have no bounds
+	Distinct bool           // equal ranks are not taken for each other
 	Progress func(Progress) // called once every Tick, by one goroutine at a time
 	Tick     time.Duration  // 0: a second
 }
@@ -107,6 +108,10 @@ func Check(ctx context.Context, c Config, o Options) (*Result, error) {
 	start := time.Now()
 	if !m.bounded() && !o.Exact {
 		r, err := newMerged(newSearch(m, o, Merged, start)).check(ctx)
+		if errors.Is(err, errNotAlike) { // a mistake may be one of one port
+			o.Distinct = true
+			r, err = newMerged(newSearch(m, o, Merged, start)).check(ctx)
+		}
 		if err != nil || r.Result == Pass || r.Result == OutOfMemory {
 			return r, err
 		}

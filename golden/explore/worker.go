@@ -26,6 +26,10 @@ type worker struct {
 	bytes []byte
 	count uint64 // transitions not added up yet
 
+	images       []*images
+	best, joined []uint64
+	rotated      []uint64
+
 	kindState []uint64
 	kindQueue []sent
 }
