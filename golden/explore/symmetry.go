@@ -18,6 +18,10 @@ type permutation struct {
 	nodes    []int
 	channels []int
 	ports    []map[int]int // of each node: where what was at a port is now; what is not in it stays
+	// Images that were found, so that the way to a state is walked once: of the states of each node, of the frames of
+	// each channel. The unfolding's lock guards them.
+	states []map[uint32]uint32
+	frames []map[uint8]uint8
 }
 
 var errNotAlike = errors.New("ranks are not interchangeable")
@@ -59,9 +63,13 @@ func (m *model) permutations() []permutation {
 	}
 	var out []permutation
 	for _, channels := range all[1:] {
-		p := permutation{channels: channels, nodes: identity(m.nodes), ports: make([]map[int]int, m.nodes)}
+		p := permutation{channels: channels, nodes: identity(m.nodes), ports: make([]map[int]int, m.nodes),
+			states: make([]map[uint32]uint32, m.nodes), frames: make([]map[uint8]uint8, len(m.channels))}
 		for i := range p.ports {
-			p.ports[i] = map[int]int{}
+			p.ports[i], p.states[i] = map[int]int{}, map[uint32]uint32{}
+		}
+		for i := range p.frames {
+			p.frames[i] = map[uint8]uint8{}
 		}
 		for _, c := range m.channels {
 			to := m.channels[channels[c.index]]
@@ -104,7 +112,12 @@ func (u *unfolding) image(p *permutation, node int, state uint32) uint32 {
 	if !l.reached {
 		return 0 // the first
 	}
-	return u.imageMove(p, node, l.from, l.why).to
+	image, known := p.states[node][state]
+	if !known {
+		image = u.imageMove(p, node, l.from, l.why).to
+		p.states[node][state] = image
+	}
+	return image
 }
 
 // imageMove is what happens in the image of a state instead of a transition.
@@ -141,11 +154,15 @@ func (u *unfolding) imageFrame(p *permutation, channel int, f uint8) (uint8, boo
 		to := u.channels[p.channels[channel]] // at the start equal ranks send the same
 		return f, int(f) < to.used && !to.frames[f].sent
 	}
+	if image, known := p.frames[channel][f]; known {
+		return image, true
+	}
 	t := u.imageMove(p, u.channels[channel].from, x.from, x.why)
 	nth := 0
 	for _, s := range t.sends {
 		if int(s.channel) == p.channels[channel] {
 			if nth == x.nth {
+				p.frames[channel][f] = s.frame
 				return s.frame, true
 			}
 			nth++
