@@ -307,7 +307,7 @@ func TestLoad(t *testing.T) {
 	require.NoError(t, u.ReadFlash(t.Context(), board.UserBase, got, func(int) {}))
 	assert.Equal(t, image.Data, got)
 	require.NoError(t, u.Reload(t.Context()))
-	require.Eventually(t, func() bool { return slices.Contains(b.Lines(), "reload") }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return slices.Contains(b.Lines(), "configured") }, 10*time.Second, 10*time.Millisecond)
 	_, err = u.Read32(t.Context(), device.RegID)
 	assert.NoError(t, err, "it answers again")
 }

@@ -174,7 +174,10 @@ int main(int argc, char** argv) {
 
     dut.rst = reset > 0;
     context.assertOn(reset == 0);  // nothing is promised of random state before the reset is over
-    if (reset > 0) reset--;
+    if (reset > 0 && --reset == 0 && reloads > 0) {  // what comes before is lost, as on a board
+      std::printf("configured\n");
+      std::fflush(stdout);
+    }
     // The pins of the flash come from registers: they are those of the clock before. In reset they mean nothing.
     if (!dut.rst) dut.spi_miso = flash.clock(clock, dut.spi_cs_n, dut.spi_sck, dut.spi_mosi);
     dut.clk = 1;
