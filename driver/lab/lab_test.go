@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
 
+	"github.com/epic-inc/epic/driver/namespace"
 	"github.com/epic-inc/epic/golden/fabric"
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/oracle"
@@ -141,12 +142,12 @@ func inIPv6(t *testing.T, set *group.Set) *group.Set {
 }
 
 // ping sends an echo request by the kernel of a namespace.
-func ping(namespace string, to netip.Addr, bytes int) error {
+func ping(ns string, to netip.Addr, bytes int) error {
 	network, any, request, reply := "ip4:icmp", "0.0.0.0", icmp.Type(ipv4.ICMPTypeEcho), icmp.Type(ipv4.ICMPTypeEchoReply)
 	if to.Is6() {
 		network, any, request, reply = "ip6:ipv6-icmp", "::", ipv6.ICMPTypeEchoRequest, ipv6.ICMPTypeEchoReply
 	}
-	return inside(namespace, func() error {
+	return namespace.Inside(ns, func() error {
 		c, err := icmp.ListenPacket(network, any)
 		if err != nil {
 			return err

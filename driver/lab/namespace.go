@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/epic-inc/epic/driver/namespace"
 	"github.com/epic-inc/epic/golden/spec"
 )
 
@@ -32,43 +32,9 @@ func switchNamespace(lab string) string         { return prefix(lab) + "sw" }
 func wireNamespace(lab string) string           { return prefix(lab) + "w" } // of a lab whose switches are apart
 func hostNamespace(lab string, host int) string { return prefix(lab) + "r" + strconv.Itoa(host) }
 
-// inside calls f on a thread that is in a namespace meanwhile. With an empty name f may go where it likes.
-func inside(name string, f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		// Should the way back fail the thread stays locked, and ends with the goroutine.
-		runtime.LockOSThread()
-		own, err := netns.Get()
-		if err != nil {
-			done <- fmt.Errorf("own namespace: %w", err)
-			return
-		}
-		defer own.Close()
-		err = func() error {
-			if name == "" {
-				return f()
-			}
-			ns, err := netns.GetFromName(name)
-			if err != nil {
-				return fmt.Errorf("namespace %s: %w", name, err)
-			}
-			defer ns.Close()
-			if err := netns.Set(ns); err != nil {
-				return fmt.Errorf("namespace %s: %w", name, err)
-			}
-			return f()
-		}()
-		if back := netns.Set(own); back == nil {
-			runtime.UnlockOSThread()
-		}
-		done <- err
-	}()
-	return <-done
-}
-
 // makeNamespace makes a named namespace with its loopback up.
 func makeNamespace(name string) error {
-	err := inside("", func() error {
+	err := namespace.Inside("", func() error {
 		ns, err := netns.NewNamed(name) // enters it
 		if err != nil {
 			return err
@@ -99,11 +65,11 @@ func outlet(port string, mtu int, switches, wires string) (string, error) {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = port, mtu
 	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: port + "w", PeerMTU: uint32(mtu), PeerNamespace: netlink.NsFd(to)}
-	if err := inside(switches, func() error { return netlink.LinkAdd(veth) }); err != nil {
+	if err := namespace.Inside(switches, func() error { return netlink.LinkAdd(veth) }); err != nil {
 		return "", fmt.Errorf("make veth %s to %s in %s: %w", port, veth.PeerName, wires, err)
 	}
-	for namespace, name := range map[string]string{switches: port, wires: veth.PeerName} {
-		if err := inside(namespace, func() error { return mute(name) }); err != nil {
+	for at, name := range map[string]string{switches: port, wires: veth.PeerName} {
+		if err := namespace.Inside(at, func() error { return mute(name) }); err != nil {
 			return "", err
 		}
 	}
@@ -163,7 +129,7 @@ func (c *cable) plug() error {
 		return fmt.Errorf("namespace %s: %w", c.host, err)
 	}
 	defer peer.Close()
-	err = inside(c.switches, func() error {
+	err = namespace.Inside(c.switches, func() error {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name, attrs.MTU = c.port, c.mtu
 		veth := &netlink.Veth{LinkAttrs: attrs, PeerName: hostInterface, PeerHardwareAddr: c.mac, PeerMTU: uint32(c.mtu), PeerNamespace: netlink.NsFd(peer)}
@@ -175,7 +141,7 @@ func (c *cable) plug() error {
 	if err != nil {
 		return err
 	}
-	return inside(c.host, func() error {
+	return namespace.Inside(c.host, func() error {
 		link, err := netlink.LinkByName(hostInterface)
 		if err != nil {
 			return fmt.Errorf("%s: %w", hostInterface, err)
@@ -225,9 +191,9 @@ func plain(name string) error {
 
 // silence holds RoCE's UDP port in a namespace and takes nothing from it, so that the kernel does not answer each
 // frame with port unreachable. The file keeps it.
-func silence(namespace string, v6 bool) (*os.File, error) {
+func silence(ns string, v6 bool) (*os.File, error) {
 	var f *os.File
-	err := inside(namespace, func() error {
+	err := namespace.Inside(ns, func() error {
 		family, address := unix.AF_INET, unix.Sockaddr(&unix.SockaddrInet4{Port: spec.RoCEUDPPort})
 		if v6 {
 			family, address = unix.AF_INET6, &unix.SockaddrInet6{Port: spec.RoCEUDPPort}
@@ -254,7 +220,7 @@ func silence(namespace string, v6 bool) (*os.File, error) {
 		if f != nil {
 			f.Close()
 		}
-		return nil, fmt.Errorf("UDP port %d in %s: %w", spec.RoCEUDPPort, namespace, err)
+		return nil, fmt.Errorf("UDP port %d in %s: %w", spec.RoCEUDPPort, ns, err)
 	}
 	return f, nil
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/epic-inc/epic/driver/namespace"
 )
 
 // RankCommand is a command line for a rank of a lab's group.
@@ -38,7 +40,7 @@ func (st *State) Run(ctx context.Context, stdout, stderr io.Writer, commands ...
 		out, errOut := &lines{prefix: name, to: stdout, mu: &mu}, &lines{prefix: name, to: stderr, mu: &mu}
 		cmd.Stdout, cmd.Stderr = out, errOut
 		// A child is in the namespace of the thread that starts it.
-		if err := inside(st.Namespaces[st.Hosts[c.Group][c.Rank]], cmd.Start); err != nil {
+		if err := namespace.Inside(st.Namespaces[st.Hosts[c.Group][c.Rank]], cmd.Start); err != nil {
 			errs[i] = fmt.Errorf("%s%w", name, err)
 			continue
 		}

@@ -10,17 +10,15 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/mdlayher/packet"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"github.com/epic-inc/epic/driver/device"
 	"github.com/epic-inc/epic/driver/device/internal/socket"
+	"github.com/epic-inc/epic/driver/namespace"
 )
 
 const (
@@ -59,7 +57,7 @@ func Open(o Options) (device.Link, error) {
 		name += " in namespace " + o.Namespace
 	}
 	l := &link{name: name, oob: make([]byte, unix.CmsgSpace(auxBytes))}
-	err := within(o.Namespace, func() error { return l.open(o.Interface) })
+	err := namespace.Inside(o.Namespace, func() error { return l.open(o.Interface) })
 	switch {
 	case errors.Is(err, os.ErrPermission):
 		return nil, fmt.Errorf("%s: %w: it needs the capability CAP_NET_RAW (root, or setcap cap_net_raw+ep on the program), and CAP_SYS_ADMIN to enter a namespace", name, err)
@@ -67,47 +65,6 @@ func Open(o Options) (device.Link, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return l, nil
-}
-
-// within calls f on a thread in a network namespace.
-func within(namespace string, f func() error) error {
-	if namespace == "" {
-		return f()
-	}
-	done := make(chan error, 1)
-	go func() {
-		// If the way back fails the thread is not unlocked, and no other goroutine gets into the namespace.
-		runtime.LockOSThread()
-		home, err := netns.Get()
-		if err != nil {
-			done <- fmt.Errorf("own namespace: %w", err)
-			return
-		}
-		defer home.Close()
-		err = inside(namespace, f)
-		if back := netns.Set(home); back == nil {
-			runtime.UnlockOSThread()
-		}
-		done <- err
-	}()
-	return <-done
-}
-
-// inside calls f after the thread has entered the namespace.
-func inside(namespace string, f func() error) error {
-	find := netns.GetFromName
-	if strings.Contains(namespace, "/") {
-		find = netns.GetFromPath
-	}
-	ns, err := find(namespace)
-	if err != nil {
-		return fmt.Errorf("namespace %q: got none of that name or path (%w); want one of `ip netns`, or a path as /proc/1234/ns/net", namespace, err)
-	}
-	defer ns.Close()
-	if err := netns.Set(ns); err != nil {
-		return fmt.Errorf("namespace %q: %w", namespace, err)
-	}
-	return f()
 }
 
 func (l *link) open(name string) error {
