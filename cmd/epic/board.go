@@ -23,7 +23,7 @@ image, and reads and writes the engine's registers. docs/boards.md has the first
   epic board info --port /dev/ttyUSB0
   epic board load engine.bit --port /dev/ttyUSB0 --reload
   epic board reg ID SCRATCH=0x1234 SCRATCH --port /dev/ttyUSB0`,
-	}, boardList(), boardInfo(), boardLoad(), boardReg(), boardVirtual())
+	}, boardList(), boardInfo(), boardLoad(), boardReg(), boardStream(), boardVirtual())
 }
 
 // boardWhere adds the flags that say which board.

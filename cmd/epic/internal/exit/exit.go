@@ -19,6 +19,8 @@ import (
 	"github.com/epic-inc/epic/driver/lab"
 	labbench "github.com/epic-inc/epic/driver/lab/bench"
 	labmatrix "github.com/epic-inc/epic/driver/lab/matrix"
+	"github.com/epic-inc/epic/driver/stream"
+	streambench "github.com/epic-inc/epic/driver/stream/bench"
 	"github.com/epic-inc/epic/golden/explore"
 	"github.com/epic-inc/epic/interop/guest"
 )
@@ -67,11 +69,11 @@ func Of(err error) Status {
 		return Interrupted
 	case errors.Is(err, run.ErrDifference), errors.Is(err, server.ErrFault), errors.Is(err, labmatrix.ErrFailed),
 		errors.Is(err, labbench.ErrLimit), errors.Is(err, rtlbench.ErrLimit), errors.Is(err, explore.ErrFound),
-		errors.Is(err, bitstream.ErrFlash):
+		errors.Is(err, bitstream.ErrFlash), errors.Is(err, stream.ErrLoss), errors.Is(err, streambench.ErrLimit):
 		return Difference
 	case errors.Is(err, server.ErrLost), errors.Is(err, failure.ErrLost), errors.Is(err, proxy.ErrOver),
 		errors.Is(err, guest.ErrLost), errors.Is(err, lab.ErrLost), errors.Is(err, uart.ErrLost),
-		errors.Is(err, board.ErrTool), errors.As(err, &group):
+		errors.Is(err, board.ErrTool), errors.Is(err, streambench.ErrTool), errors.As(err, &group):
 		return Lost
 	case errors.As(err, &refused) && refused.OfOthers():
 		return Lost
