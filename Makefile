@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-# Datapath width of `make sim`: 64, 128, 256 or 512 bits.
+# Datapath width of `make sim`: 64 to 4096 bits, a power of two.
 W ?= 512
 # Arguments passed on: make mutants ARGS="add_or", make demo ARGS="--seed 7".
 ARGS ?=
@@ -11,7 +11,7 @@ ARGS ?=
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo "  W=$(W) (64 128 256 512) is the datapath width of make sim; ARGS=... goes to the program run"
+	@echo "  W=$(W) (64 to 4096) is the datapath width of make sim; ARGS=... goes to the program run"
 
 .PHONY: setup
 setup: ## install every tool of scripts/versions (Debian 12; root or sudo)
@@ -57,7 +57,9 @@ bench: ## clocks per second of the co-simulation: bare, with every check, and of
 regress: ## every line of the regression and every case of the matrix: hours; ARGS="--engine slurm --shards 64"
 	@scripts/setup sim
 	@$(MAKE) --no-print-directory build/epic
-	scripts/regress 64 128 256 512
+	scripts/regress 64 128 256 512 1024 2048
+	scripts/regress 4096
+	for build in CUT_THROUGH=0 MODE2=0 MODE3=0 FLOAT=0 "ENDPOINTS=4096 PIPES=256"; do scripts/regress 64 $$build || exit; done
 	build/epic cosim matrix --whole $(ARGS)
 
 .PHONY: lab-full

@@ -11,7 +11,11 @@ EPIC = ROOT / "build" / "epic"
 LIMIT_S = 300  # of one run
 
 # Exit statuses of epic.
-RIGHT, DIFFERENCE = 0, 1
+RIGHT, DIFFERENCE, BAD_INPUT = 0, 1, 2
+OPTIONAL = ("MODE2", "MODE3", "FLOAT")  # parameters of inc_engine that leave hardware out
+LACKS = "the engine's build lacks it"   # what epic says to a run that wants what was left out
+WIDE = 4096                             # DATA_W at which a beat is longer than the least MTU
+TOO_WIDE = "in this build: its data path has"  # what epic says then
 
 
 class Broken(Exception):

@@ -29,7 +29,7 @@ import (
 const cosimClocksPerTick = 25
 
 // dataWidths are the widths that scripts/build-sim builds.
-var dataWidths = []int{64, 128, 256, 512}
+var dataWidths = []int{64, 128, 256, 512, 1024, 2048, 4096}
 
 func cosimCommand() *cobra.Command {
 	return groupOf(&cobra.Command{

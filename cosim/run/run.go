@@ -49,7 +49,7 @@ type Options struct {
 	// RTLAt names the switches whose engines are the RTL, with commas between them, or is AllSwitches;
 	// empty: the root switch. The others are golden.
 	RTLAt string
-	DataW int    // 64, 128, 256, 512
+	DataW int    // 64 to 4096, a power of two
 	Sim   string // path of inc_sim; empty: build/sim/w<DataW>/inc_sim
 	Bytes int    // of each rank's vector; whole elements
 	Seed  uint64 // decides everything random
