@@ -62,6 +62,13 @@ regress: ## every line of the regression and every case of the matrix: hours; AR
 	for build in CUT_THROUGH=0 MODE2=0 MODE3=0 FLOAT=0 "ENDPOINTS=4096 PIPES=256"; do scripts/regress 64 $$build || exit; done
 	build/epic cosim matrix --whole $(ARGS)
 
+.PHONY: faults
+faults: ## each fault at each frame of short collectives, golden and RTL: half an hour; ARGS="--mode 3"
+	@scripts/setup sim
+	@$(MAKE) --no-print-directory build/epic
+	scripts/build-sim 64
+	build/epic cosim faults --data-w 64 $(ARGS)
+
 .PHONY: lab-full
 lab-full: ## every case of the lab's matrix, and AllReduce of 64 MB against the ring; root; resumes
 	@$(MAKE) --no-print-directory build/epic

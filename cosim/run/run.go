@@ -22,6 +22,7 @@ import (
 	"github.com/epic-inc/epic/cosim/server"
 	"github.com/epic-inc/epic/driver/table"
 	"github.com/epic-inc/epic/golden/engine"
+	"github.com/epic-inc/epic/golden/fabric"
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/reduce"
 	"github.com/epic-inc/epic/golden/tree"
@@ -75,6 +76,9 @@ type Options struct {
 	Trace   string   // FST file; empty: only of a difference. With several engines each has its files, NAME-SWITCH.*
 	// TraceFrom and TraceTo are the clocks traced; TraceTo 0: to the end.
 	TraceFrom, TraceTo uint64
+
+	// Prepare, if set, is called with the network before anything happens in it: to see its frames, or to break some.
+	Prepare func(*fabric.Network)
 
 	Once bool // do not run again with a trace after a difference
 

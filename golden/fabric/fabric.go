@@ -110,6 +110,7 @@ type Fabric struct {
 	queue  arrivals
 	tap    Tap
 	frames uint64
+	faults []*Fault
 }
 
 // New returns an empty fabric whose randomness comes from seed.
@@ -198,13 +199,15 @@ func (f *Fabric) send(from ID, port int, at uint64, frame []byte) {
 	}
 	c := d.Cross(at, len(frame))
 	p := Passage{Sent: c.Start, Arrives: c.Arrives, From: from, To: d.to, FromPort: port, ToPort: d.toPort, Frame: frame, Fate: c.Fate}
-	if c.Fate == Lost {
-		f.see(p)
-		return
+	passages := []Passage{p}
+	if len(f.faults) > 0 && c.Fate != Lost {
+		passages = f.strike(p)
 	}
-	f.arrive(p)
 	if c.Again > 0 {
 		p.Fate, p.Arrives = Duplicate, c.Again
+		passages = append(passages, p)
+	}
+	for _, p := range passages {
 		f.arrive(p)
 	}
 }
@@ -219,6 +222,9 @@ func (r Rate) duration(n int) uint64 {
 
 func (f *Fabric) arrive(p Passage) {
 	f.see(p)
+	if p.Fate == Lost {
+		return
+	}
 	f.seq++
 	a := Arrival{At: p.Arrives, Port: p.ToPort, Frame: p.Frame, seq: f.seq, to: p.To}
 	if n := f.nodes[p.To]; n.node == nil {

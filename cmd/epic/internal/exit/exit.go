@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	rtlbench "github.com/epic-inc/epic/cosim/bench"
+	"github.com/epic-inc/epic/cosim/faults"
 	"github.com/epic-inc/epic/cosim/run"
 	"github.com/epic-inc/epic/cosim/server"
 	"github.com/epic-inc/epic/driver/bitstream"
@@ -69,7 +70,8 @@ func Of(err error) Status {
 		return Interrupted
 	case errors.Is(err, run.ErrDifference), errors.Is(err, server.ErrFault), errors.Is(err, labmatrix.ErrFailed),
 		errors.Is(err, labbench.ErrLimit), errors.Is(err, rtlbench.ErrLimit), errors.Is(err, explore.ErrFound),
-		errors.Is(err, bitstream.ErrFlash), errors.Is(err, stream.ErrLoss), errors.Is(err, streambench.ErrLimit):
+		errors.Is(err, bitstream.ErrFlash), errors.Is(err, faults.ErrWrong),
+		errors.Is(err, stream.ErrLoss), errors.Is(err, streambench.ErrLimit):
 		return Difference
 	case errors.Is(err, server.ErrLost), errors.Is(err, failure.ErrLost), errors.Is(err, proxy.ErrOver),
 		errors.Is(err, guest.ErrLost), errors.Is(err, lab.ErrLost), errors.Is(err, uart.ErrLost),
