@@ -45,7 +45,7 @@ func benchCommand() *cobra.Command {
 		Use:     "bench",
 		Short:   "Measure",
 		Example: "  epic bench cosim --data-w 512 --json",
-	}, benchCosim(), benchRTL(), benchLab(), benchStream())
+	}, benchCosim(), benchRTL(), benchLoss(), benchLab(), benchStream())
 }
 
 func cosimRun() *cobra.Command {

@@ -111,6 +111,7 @@ type Fabric struct {
 	tap    Tap
 	frames uint64
 	faults []*Fault
+	lost   func(from ID, port int, frame []byte) bool // of Lose
 }
 
 // New returns an empty fabric whose randomness comes from seed.
@@ -198,6 +199,9 @@ func (f *Fabric) send(from ID, port int, at uint64, frame []byte) {
 		return
 	}
 	c := d.Cross(at, len(frame))
+	if f.lost != nil && f.lost(from, port, frame) {
+		c = Crossing{Start: c.Start, Fate: Lost}
+	}
 	p := Passage{Sent: c.Start, Arrives: c.Arrives, From: from, To: d.to, FromPort: port, ToPort: d.toPort, Frame: frame, Fate: c.Fate}
 	passages := []Passage{p}
 	if len(f.faults) > 0 && c.Fate != Lost {

@@ -82,6 +82,9 @@ func (f *Fault) Hit() bool { return f.hit }
 // Break sets the faults of a run, before anything is sent. Frames of a Link that loses or delays by itself have their faults too.
 func (f *Fabric) Break(faults ...*Fault) { f.faults = faults }
 
+// Lose loses, beside what the links do, every frame of which lost says so. It is asked once for each that is sent.
+func (f *Fabric) Lose(lost func(from ID, port int, frame []byte) bool) { f.lost = lost }
+
 // strike does the fault that is for a passage, if one is. It returns the frames that pass instead, in order.
 func (f *Fabric) strike(p Passage) []Passage {
 	out := []Passage{p}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	rtlbench "github.com/epic-inc/epic/cosim/bench"
+	"github.com/epic-inc/epic/cosim/bench/loss"
 	"github.com/epic-inc/epic/cosim/faults"
 	"github.com/epic-inc/epic/cosim/run"
 	"github.com/epic-inc/epic/cosim/server"
@@ -69,7 +70,7 @@ func Of(err error) Status {
 	case errors.Is(err, context.Canceled):
 		return Interrupted
 	case errors.Is(err, run.ErrDifference), errors.Is(err, server.ErrFault), errors.Is(err, labmatrix.ErrFailed),
-		errors.Is(err, labbench.ErrLimit), errors.Is(err, rtlbench.ErrLimit), errors.Is(err, explore.ErrFound),
+		errors.Is(err, labbench.ErrLimit), errors.Is(err, rtlbench.ErrLimit), errors.Is(err, loss.ErrLimit), errors.Is(err, explore.ErrFound),
 		errors.Is(err, bitstream.ErrFlash), errors.Is(err, faults.ErrWrong),
 		errors.Is(err, stream.ErrLoss), errors.Is(err, streambench.ErrLimit):
 		return Difference
