@@ -145,7 +145,6 @@ func (o *Options) goodput(f *flow) float64 {
 
 // flow is the frames of a group.
 type flow struct {
-	qpns        map[uint32]bool // destination QPNs, of ranks and of the switch
 	seen        map[[2]uint32]bool
 	lost, again int    // results to the one rank
 	end         uint64 // arrival of the last result at a rank
