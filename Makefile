@@ -60,6 +60,13 @@ regress: ## every line of the regression and every case of the matrix: hours; AR
 	scripts/regress 64 128 256 512
 	build/epic cosim matrix --whole $(ARGS)
 
+.PHONY: coverage
+coverage: ## what the regression reaches of the RTL's lines and branches, and of all that can happen; resumes; ARGS=--write
+	@scripts/setup sim
+	@$(MAKE) --no-print-directory build/epic
+	scripts/coverage --self-test
+	scripts/coverage $(ARGS) 64 512
+
 .PHONY: lab-full
 lab-full: ## every case of the lab's matrix, and AllReduce of 64 MB against the ring; root; resumes
 	@$(MAKE) --no-print-directory build/epic
