@@ -67,6 +67,13 @@ coverage: ## what the regression reaches of the RTL's lines and branches, and of
 	scripts/coverage --self-test
 	scripts/coverage $(ARGS) 64 512
 
+.PHONY: faults
+faults: ## every frame of short messages lost, double, late, spoiled and cut, one a run, golden and RTL: half an hour
+	@scripts/setup sim
+	@$(MAKE) --no-print-directory build/epic
+	scripts/build-sim 64
+	build/epic cosim faults --data-w 64 $(ARGS)
+
 .PHONY: lab-full
 lab-full: ## every case of the lab's matrix, and AllReduce of 64 MB against the ring; root; resumes
 	@$(MAKE) --no-print-directory build/epic

@@ -37,7 +37,7 @@ func cosimCommand() *cobra.Command {
 		Short: "Run the Verilog engine and hold every byte and state of it to the golden model",
 		Example: `  epic cosim run --ranks 4 --bytes 65536
   epic cosim replay --config group.yaml rank0.pcap rank1.pcap`,
-	}, cosimRun(), cosimReplay(), cosimFuzz(), cosimMatrix(), cosimCover())
+	}, cosimRun(), cosimReplay(), cosimFuzz(), cosimMatrix(), cosimFaults(), cosimCover())
 }
 
 func benchCommand() *cobra.Command {

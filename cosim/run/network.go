@@ -21,6 +21,9 @@ func newNetwork(o *Options, node func(i int) (fabric.Node, error)) (*fabric.Netw
 		golden[i], err = fabric.GoldenSwitch(o.set, i)
 		return golden[i], err
 	}, node)
+	if err == nil && o.Network != nil {
+		o.Network(n)
+	}
 	return n, golden, err
 }
 

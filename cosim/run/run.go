@@ -22,6 +22,7 @@ import (
 	"github.com/epic-inc/epic/cosim/server"
 	"github.com/epic-inc/epic/driver/table"
 	"github.com/epic-inc/epic/golden/engine"
+	"github.com/epic-inc/epic/golden/fabric"
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/reduce"
 	"github.com/epic-inc/epic/golden/tree"
@@ -77,6 +78,9 @@ type Options struct {
 	TraceFrom, TraceTo uint64
 
 	Once bool // do not run again with a trace after a difference
+
+	// Network gets the network before anything runs in it: for taps and faults. nil: nothing.
+	Network func(*fabric.Network)
 
 	golden     func(*engine.Config) // of a test: what golden is told otherwise than the engine
 	writes     bool                 // FuzzOptions.Writes

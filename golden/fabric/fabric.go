@@ -110,6 +110,7 @@ type Fabric struct {
 	queue  arrivals
 	tap    Tap
 	frames uint64
+	count  count
 }
 
 // New returns an empty fabric whose randomness comes from seed.
@@ -197,6 +198,7 @@ func (f *Fabric) send(from ID, port int, at uint64, frame []byte) {
 		return
 	}
 	c := d.Cross(at, len(frame))
+	frame = f.strike(from, port, frame, &c)
 	p := Passage{Sent: c.Start, Arrives: c.Arrives, From: from, To: d.to, FromPort: port, ToPort: d.toPort, Frame: frame, Fate: c.Fate}
 	if c.Fate == Lost {
 		f.see(p)
