@@ -62,6 +62,13 @@ regress: ## every line of the regression and every case of the matrix: hours; AR
 	for build in CUT_THROUGH=0 MODE2=0 MODE3=0 FLOAT=0 "ENDPOINTS=4096 PIPES=256"; do scripts/regress 64 $$build || exit; done
 	build/epic cosim matrix --whole $(ARGS)
 
+.PHONY: coverage
+coverage: ## what the regression reaches of the RTL's lines and branches, and of all that can happen; resumes; ARGS=--write
+	@scripts/setup sim
+	@$(MAKE) --no-print-directory build/epic
+	scripts/coverage --self-test
+	scripts/coverage $(ARGS) 64 512
+
 .PHONY: faults
 faults: ## each fault at each frame of short collectives, golden and RTL: half an hour; ARGS="--mode 3"
 	@scripts/setup sim

@@ -41,14 +41,14 @@ def say(line):
     return " ".join(words)
 
 
-def run(line, sim, width, log, extra=()):
+def run(line, sim, width, log, extra=(), **environment):
     """Does one run on the simulator `sim`; its output goes to the end of `log`. Returns (status, last line)."""
     command = [str(EPIC), *line, "--data-w", str(width), "--sim", str(sim), *extra]
     with open(log, "a+") as file:
         print("$", *command, file=file, flush=True)
         start = file.tell()
         process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file,
-                                   stderr=subprocess.STDOUT, start_new_session=True)
+                                   stderr=subprocess.STDOUT, start_new_session=True, env={**os.environ, **environment})
         try:
             status = process.wait(LIMIT_S)
         except BaseException as err:

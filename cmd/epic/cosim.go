@@ -37,7 +37,7 @@ func cosimCommand() *cobra.Command {
 		Short: "Run the Verilog engine and hold every byte and state of it to the golden model",
 		Example: `  epic cosim run --ranks 4 --bytes 65536
   epic cosim replay --config group.yaml rank0.pcap rank1.pcap`,
-	}, cosimRun(), cosimReplay(), cosimFuzz(), cosimFaults(), cosimMatrix())
+	}, cosimRun(), cosimReplay(), cosimFuzz(), cosimFaults(), cosimMatrix(), cosimCover())
 }
 
 func benchCommand() *cobra.Command {
@@ -158,7 +158,7 @@ func cosimFuzz() *cobra.Command {
 	shape.ClocksPerTick, shape.TimeoutTicks, shape.Slots, shape.MTU, shape.PSN0 = 8, 60, 8, 256, 0xfffffa
 	var s simFlags
 	var lives, frames int
-	var writes bool
+	var writes, badSignals bool
 	c := &cobra.Command{
 		Use:   "fuzz",
 		Short: "Play an adversary against the engine",
@@ -177,6 +177,7 @@ which its tables are written again. Without --seed the seed is random; --seed re
 	f.IntVar(&frames, "frames", 1000, "frames of a life")
 	f.IntVar(&lives, "lives", 3, "lives of the engine")
 	f.BoolVar(&writes, "writes", false, "give every endpoint a rewrite, and send RDMA WRITEs besides SENDs")
+	f.BoolVar(&badSignals, "bad-signals", false, "spoil a third of the control signals of a pipe that is not pinned, each in one field")
 	s.add(c, "group.yaml to take instead of a generated group")
 	completeShape(c)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -184,7 +185,7 @@ which its tables are written again. Without --seed the seed is random; --seed re
 			return err
 		}
 		return s.run(cmd, func(ctx context.Context, o run.Options) (*run.Report, error) {
-			return run.Fuzz(ctx, run.FuzzOptions{Options: o, Frames: frames, Lives: lives, Writes: writes})
+			return run.Fuzz(ctx, run.FuzzOptions{Options: o, Frames: frames, Lives: lives, Writes: writes, BadSignals: badSignals})
 		})
 	}
 	return c

@@ -20,6 +20,8 @@ type FuzzOptions struct {
 	Frames int  // of one life
 	Lives  int  // the engine's pipes are driven into error and bound again so often
 	Writes bool // every endpoint has a rewrite, and half of the messages are RDMA WRITEs
+
+	BadSignals bool // a third of the control signals are spoiled in one field, not one of 48
 }
 
 // Fuzz plays an adversary against the RTL engine alone: frames near every boundary of its windows (gaps,
@@ -34,7 +36,7 @@ func Fuzz(ctx context.Context, o FuzzOptions) (*Report, error) {
 		return nil, fmt.Errorf("fuzz: got %d frames and %d lives, want at least 1 of each", o.Frames, o.Lives)
 	}
 	return explain(ctx, o.Options, func(ctx context.Context, run *Options, rep *Report) error {
-		run.writes = o.Writes
+		run.writes, run.badSignals = o.Writes, o.BadSignals
 		return fuzz(ctx, run, rep, o.Frames, o.Lives)
 	})
 }
@@ -60,6 +62,8 @@ type adversary struct {
 	next   []psn.PSN      // by endpoint: what its sender would send next
 	silent []bool         // by endpoint: sends no ACKs at present
 	life   uint64
+
+	spoilSignals int // one control signal of so many is spoiled
 }
 
 func fuzz(ctx context.Context, o *Options, rep *Report, frames, lives int) (err error) {
@@ -87,7 +91,10 @@ func fuzz(ctx context.Context, o *Options, rep *Report, frames, lives int) (err 
 	}()
 	a := &adversary{rtl: r, cfg: cfg, rng: rand.New(rand.NewPCG(o.Seed, 0x66757a7a)), at: map[uint32]int{},
 		in: make([]spec.Record, len(cfg.Endpoints)), out: make([]spec.Record, len(cfg.Endpoints)),
-		pipe: make([]spec.Record, len(cfg.Pipes)), next: make([]psn.PSN, len(cfg.Endpoints)), silent: make([]bool, len(cfg.Endpoints))}
+		pipe: make([]spec.Record, len(cfg.Pipes)), next: make([]psn.PSN, len(cfg.Endpoints)), silent: make([]bool, len(cfg.Endpoints)), spoilSignals: 48}
+	if o.badSignals {
+		a.spoilSignals = 3
+	}
 	if a.plan, err = table.NewPlan(cfg, r.tables.Capabilities()); err != nil {
 		return err
 	}
@@ -533,7 +540,7 @@ func (a *adversary) control(pkt *roce.Packet, pipe *engine.Pipe, kind *rand.Rand
 	if pipe.Reproducible {
 		signal.Flags = spec.ControlReproducible
 	}
-	if a.rng.IntN(48) == 0 {
+	if a.rng.IntN(a.spoilSignals) == 0 {
 		switch a.rng.IntN(8) {
 		case 0:
 			signal.Type ^= spec.CollType(1 << a.rng.IntN(4))
@@ -616,6 +623,8 @@ func (a *adversary) answer(i int) *roce.Packet {
 		pkt.Syndrome = spec.SyndromeNakSequence
 	case n < 22:
 		pkt.Syndrome = spec.SyndromeRNR | uint8(1+a.rng.IntN(6)) // code 0 is the longest of all
+	case n < 25 && a.cfg.Pipes[a.cfg.Endpoints[i].OutPipe].Mode == 2: // handed on; in Mode-III it is harm's, for it ends the life
+		pkt.Syndrome = spec.SyndromeNakSequence + uint8(n-21)
 	}
 	return pkt
 }

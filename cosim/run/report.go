@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/epic-inc/epic/cosim/points"
 	"github.com/epic-inc/epic/cosim/scoreboard"
 	"github.com/epic-inc/epic/golden/spec"
 )
@@ -44,6 +45,7 @@ type Report struct {
 	Records     uint64            `json:"records"`      // of the engine, each compared field by field
 	Counters    map[string]uint64 `json:"counters"`     // the engine's that are not 0, all equal to golden's
 	SimTimeNs   float64           `json:"sim_time_ns"`  // from the first frame driven to the last that left
+	Cover       points.Counts     `json:"cover"`        // points of functional coverage that happened, and how often
 	Difference  string            `json:"difference,omitempty"`
 	Artifacts   []string          `json:"artifacts,omitempty"` // files written about the difference, or asked for
 	Replay      bool              `json:"replay"`              // frames came from captures
@@ -85,12 +87,13 @@ type EngineReport struct {
 // take fills in what the scoreboards and the engines counted.
 func (r *Report) take(engines ...*rtl) {
 	var all scoreboard.Stats
-	r.Latencies, r.Engines = nil, nil
+	r.Latencies, r.Engines, r.Cover = nil, nil, points.Counts{}
 	for _, e := range engines {
 		st := e.stats()
 		all.Add(&st)
 		for _, b := range e.boards() {
 			r.Latencies = append(r.Latencies, b.Latency()...)
+			r.Cover.Add(b.Points())
 		}
 		if len(engines) > 1 {
 			r.Engines = append(r.Engines, EngineReport{e.name, st.FramesIn, st.FramesOut, st.Slots, st.Counters[spec.CounterTxResend], st.Records})

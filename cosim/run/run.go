@@ -82,8 +82,9 @@ type Options struct {
 
 	Once bool // do not run again with a trace after a difference
 
-	golden func(*engine.Config) // of a test: what golden is told otherwise than the engine
-	writes bool                 // FuzzOptions.Writes
+	golden     func(*engine.Config) // of a test: what golden is told otherwise than the engine
+	writes     bool                 // FuzzOptions.Writes
+	badSignals bool                 // FuzzOptions.BadSignals
 
 	set   *group.Set
 	rtlAt []int // in set.Switches

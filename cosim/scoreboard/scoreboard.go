@@ -19,6 +19,7 @@ import (
 	"slices"
 
 	"github.com/epic-inc/epic/cosim/link"
+	"github.com/epic-inc/epic/cosim/points"
 	"github.com/epic-inc/epic/cosim/server"
 	"github.com/epic-inc/epic/golden/engine"
 	"github.com/epic-inc/epic/golden/psn"
@@ -115,6 +116,7 @@ type Scoreboard struct {
 	fences fences
 	state  shadow
 	stats  Stats
+	points *points.Collector
 	first  *Difference
 	clock  uint64 // up to which everything is known
 
@@ -159,6 +161,7 @@ func New(cfg Config) (*Scoreboard, error) {
 		bound:   map[int]uint64{},
 		state:   shadow{rx: map[int]spec.Record{}, tx: map[int]spec.Record{}, pipe: map[int]spec.Record{}},
 		records: ring[spec.Record]{most: historyRecords},
+		points:  points.NewCollector(&cfg.Engine),
 	}
 	for i := range cfg.Engine.Endpoints {
 		at := uint32(cfg.Engine.EntryIndex(i, cfg.Entries))
@@ -210,6 +213,9 @@ func (s *Scoreboard) Window(w *server.Window) error {
 
 // Stats returns the counts so far.
 func (s *Scoreboard) Stats() Stats { return s.stats }
+
+// Points returns how often each point of functional coverage happened so far.
+func (s *Scoreboard) Points() points.Counts { return s.points.Counts() }
 
 // Latency returns, in clocks, how long after the beat that ended its headers the packet that completed a
 // slot was followed by the first beat of the slot's first result; nil if no result left. Sorted.
@@ -278,16 +284,19 @@ func (s *Scoreboard) retire(r *spec.Record) error {
 	outs := s.golden.Step(ev)
 	want := outs[0].Record
 	bypass := false
+	var out *roce.Packet
 	for i := range outs[1:] {
 		switch o := &outs[i+1]; o.Kind {
 		case engine.Bypass:
 			bypass = true
 		case engine.Frame:
+			out = o.Packet
 			s.expectFrame(o, &want)
 		case engine.SetTimer:
 			s.setTimer(o, r.Clock)
 		}
 	}
+	before := s.state.pipe[int(want.PipeID)]
 	s.complete(ev, in, &want)
 	if bypass && r.Verdict == spec.VerdictBypassFull {
 		want.Verdict = spec.VerdictBypassFull
@@ -301,7 +310,20 @@ func (s *Scoreboard) retire(r *spec.Record) error {
 		return s.differ(d, r)
 	}
 	s.count(&want, ev)
+	s.point(&want, ev, out, &before)
 	return nil
+}
+
+// point counts a record that was right as functional coverage; before is the pipe's state before it.
+func (s *Scoreboard) point(r *spec.Record, ev engine.Event, out *roce.Packet, before *spec.Record) {
+	fault := spec.ErrorKindNone
+	if r.Groups&spec.GroupPipe != 0 && r.PipeError != 0 && before.PipeError == 0 {
+		fault = s.golden.Fault(int(r.PipeID)).Kind
+	}
+	s.points.Record(r, ev.Packet, out, fault)
+	if r.Cause == spec.CauseData && r.Groups&spec.GroupPipe != 0 && r.ControlPSN != before.ControlPSN {
+		s.points.Opened(int(r.PipeID), roce.ParseControl(ev.Packet.Imm, ev.Packet.Payload).Type)
+	}
 }
 
 // event is what a record says happened, as golden takes it.

@@ -9,7 +9,7 @@
 // it goes, and prints {"clocks":N,"wall_s":S,"rx_busy":N}: the bare engine, on the traffic of a
 // checked run. Exit status: the server's finish code; 1 a failed assertion; 2 bad arguments; 3 the
 // peer is lost or a signal came. The trace is complete in every case but SIGKILL, and flushed every
-// second for that one.
+// second for that one. A build that counts coverage leaves it in the folder that INC_COVERAGE names.
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -23,6 +23,11 @@
 #include <vector>
 
 #include <verilated.h>
+#if VM_COVERAGE
+#include <unistd.h>
+
+#include <verilated_cov.h>
+#endif
 #if VM_TRACE_FST
 #include <verilated_fst_c.h>
 #endif
@@ -143,6 +148,11 @@ int Simulation::end(int code, const std::string& why) {
   }
   if (trace_) trace_->close();
   if (top_) top_->final();
+#if VM_COVERAGE
+  if (const char* folder = std::getenv("INC_COVERAGE"); folder && context_) {
+    context_->coveragep()->write(std::string(folder) + "/" + std::to_string(getpid()) + ".dat");
+  }
+#endif
   return code;
 }
 
