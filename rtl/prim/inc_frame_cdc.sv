@@ -5,8 +5,8 @@
 //                s_drop with s_last: the frame is forgotten.
 // Latency:       4 m_clk clocks from the last word in to the first word out, and one s_clk clock.
 // Throughput:    1 word per clock of the slower side.
-// Back-pressure: LOSSY 0: s_ready falls while the memory is full; a frame that is longer than the
-//                memory is forgotten. LOSSY 1: s_ready is 1, a frame that does not fit is forgotten.
+// Back-pressure: LOSSY 0: s_ready falls while the memory is full; a frame longer than the memory
+//                is forgotten. LOSSY 1: s_ready is 1, a frame that does not fit is forgotten.
 //                stat_dropped: a frame was forgotten.
 // Clocks:        what crosses are Gray pointers that move by one, each through two flip-flops.
 // Reset:         s_rst and m_rst synchronous to their clocks; both must be held together for 4
@@ -142,8 +142,19 @@ module inc_frame_cdc #(
   initial begin
     assert (DEPTH >= 4 && (DEPTH & (DEPTH - 1)) == 0);
   end
+  // What crosses changes in one bit at most.
+  logic [PW-1:0] f_shown_q, f_rd_q;
+  logic          f_s_q, f_m_q;
   always_ff @(posedge s_clk) begin
+    f_s_q     <= !s_rst;
+    f_shown_q <= shown_gray_q;
     if (!s_rst) assert (wr_q - freed_q <= PW'(DEPTH));
+    if (!s_rst && f_s_q) assert ($onehot0(shown_gray_q ^ f_shown_q));
+  end
+  always_ff @(posedge m_clk) begin
+    f_m_q  <= !m_rst;
+    f_rd_q <= rd_gray_q;
+    if (!m_rst && f_m_q) assert ($onehot0(rd_gray_q ^ f_rd_q));
   end
 `endif
 
