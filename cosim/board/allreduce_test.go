@@ -15,9 +15,12 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/epic-inc/epic/cosim/board"
+	driver "github.com/epic-inc/epic/driver/board"
 	"github.com/epic-inc/epic/driver/coll"
+	"github.com/epic-inc/epic/driver/device"
+	ethernet "github.com/epic-inc/epic/driver/device/raw"
 	"github.com/epic-inc/epic/driver/job"
-	"github.com/epic-inc/epic/driver/table"
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/oracle"
 	"github.com/epic-inc/epic/golden/spec"
@@ -52,6 +55,77 @@ func cables(t *testing.T, n int) (board, host []string) {
 	return board, host
 }
 
+// wired is a board with a cable at each port, and the hosts' ends of those.
+func wired(t *testing.T) (*board.Board, []string) {
+	boardEnds, hostEnds := cables(t, board.Ports)
+	var args []string
+	for _, name := range boardEnds {
+		args = append(args, "--ethernet", name)
+	}
+	return start(t, args...), hostEnds
+}
+
+// What is not the engine's goes from host to host, whole and unchanged: to all while nobody knows where its destination
+// is, then to that port alone.
+func TestBridge(t *testing.T) {
+	_, ends := wired(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var links []device.Link
+	for _, end := range ends {
+		l, err := ethernet.Open(ethernet.Options{Interface: end})
+		require.NoError(t, err)
+		defer l.Close()
+		links = append(links, l)
+	}
+	// A frame from one host to another, of an EtherType for experiments, with its number.
+	mac := func(host int) []byte { return []byte{2, 0, 0, 0, 7, byte(host)} }
+	everybody := []byte{255, 255, 255, 255, 255, 255}
+	frame := func(to []byte, from, number, length int) []byte {
+		f := append(append(append([]byte{}, to...), mac(from)...), 0x88, 0xb5, byte(number))
+		for len(f) < length {
+			f = append(f, byte(len(f)*7+number))
+		}
+		return f
+	}
+	// next is the next such frame that a host gets: the kernel sends frames of its own.
+	next := func(host int) []byte {
+		for {
+			f, err := links[host].Receive(ctx)
+			if !assert.NoError(t, err) {
+				t.FailNow()
+			}
+			if f[12] == 0x88 && f[13] == 0xb5 {
+				return f
+			}
+		}
+	}
+	number := 0
+	for _, step := range []struct {
+		to       []byte
+		from     int
+		length   int
+		receives []int
+	}{
+		{mac(2), 0, 60, []int{1, 2, 3}},      // nobody knows 2
+		{mac(0), 2, 61, []int{0}},            // 0 was seen
+		{mac(2), 0, 1514, []int{2}},          // and 2 by now
+		{everybody, 1, 67, []int{0, 2, 3}},   // group addresses go to all
+		{mac(1), 3, 64, []int{1}},            // 1 was seen in the one to all
+		{mac(3), 1, 71, []int{3}},            //
+		{mac(0), 0, 100, nil},                // to itself: nowhere
+		{everybody, 2, 1000, []int{0, 1, 3}}, // each host's next, so that it had none of the others
+		{everybody, 0, 1000, []int{1, 2, 3}},
+	} {
+		number++
+		f := frame(step.to, step.from, number, step.length)
+		require.NoError(t, links[step.from].Send(ctx, f))
+		for _, host := range step.receives {
+			assert.Equal(t, f, next(host), "frame %d at host %d", number, host)
+		}
+	}
+}
+
 // Four ranks on raw Ethernet add their vectors through the virtual board, whose tables are written by its serial line
 // from the group file that the ranks have.
 func TestAllReduce(t *testing.T) {
@@ -61,13 +135,8 @@ func TestAllReduce(t *testing.T) {
 }
 
 func allReduce(t *testing.T, mode int) {
-	const ranks, elements = 4, 16384
-	boardEnds, hostEnds := cables(t, ranks)
-	var args []string
-	for _, name := range boardEnds {
-		args = append(args, "--ethernet", name)
-	}
-	u := open(t, start(t, args...))
+	const ranks, elements = board.Ports, 16384
+	b, hostEnds := wired(t)
 
 	o := group.DefaultOptions()
 	o.Mode, o.Slots, o.Op, o.DType = mode, 32, spec.OpSum, spec.DTypeInt32
@@ -78,19 +147,12 @@ func allReduce(t *testing.T, mode int) {
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "group.yaml")
 	require.NoError(t, os.WriteFile(file, text, 0o644))
-	set, err := group.NewSet(g)
-	require.NoError(t, err)
-	cfg, err := set.EngineConfig(set.Switches[0])
-	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	began := time.Now()
-	engine, err := table.Open(ctx, u)
+	programmed, err := driver.Program(ctx, driver.ProgramOptions{Where: driver.Where{Port: b.Path}, File: file})
 	require.NoError(t, err)
-	require.NoError(t, engine.SetTickClocks(ctx, 2500))
-	_, err = engine.Program(ctx, cfg)
-	require.NoError(t, err)
-	t.Logf("tables written in %v", time.Since(began))
+	t.Logf("tables written in %v: %+v", time.Since(began), *programmed)
 
 	random := rand.New(rand.NewPCG(uint64(mode), 7))
 	want := make([]byte, 4*elements)

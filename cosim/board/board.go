@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,6 +30,7 @@ const (
 	ClockHz  = 8333333    // little, so that little is simulated: 8.33 clocks of a bit
 	DeviceID = 0x41111043 // it says it is an LFE5U-25F
 	UserBase = 1 << 20
+	Ports    = 4
 )
 
 var lists = []string{"rtl/rtl.f", "fpga/core/core.f"}
@@ -232,13 +234,24 @@ func (b *Board) RoundTrips() (times []time.Duration) {
 	return times
 }
 
-// Run builds and runs a virtual board until ctx ends, and says on out where it is and, at the end, how it went.
-func Run(ctx context.Context, root string, out io.Writer) error {
+// Run builds and runs a virtual board, with network interfaces at its first ports, until ctx ends, and says on out where
+// it is and, at the end, how it went.
+func Run(ctx context.Context, root string, interfaces []string, out io.Writer) error {
+	if len(interfaces) > Ports {
+		return fmt.Errorf("virtual board: got %d interfaces, want at most %d, a port each", len(interfaces), Ports)
+	}
+	var args []string
+	for _, name := range interfaces {
+		if _, err := net.InterfaceByName(name); err != nil {
+			return fmt.Errorf("virtual board: interface %q: %w (ip link lists them)", name, err)
+		}
+		args = append(args, "--ethernet", name)
+	}
 	program, err := Build(ctx, root)
 	if err != nil {
 		return err
 	}
-	b, err := Start(context.WithoutCancel(ctx), Options{Program: program, Log: out})
+	b, err := Start(context.WithoutCancel(ctx), Options{Program: program, Args: args, Log: out})
 	if err != nil {
 		return err
 	}
