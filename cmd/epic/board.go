@@ -23,7 +23,7 @@ image, and reads and writes the engine's registers. docs/boards.md has the first
   epic board info --port /dev/ttyUSB0
   epic board load engine.bit --port /dev/ttyUSB0 --reload
   epic board reg ID SCRATCH=0x1234 SCRATCH --port /dev/ttyUSB0`,
-	}, boardList(), boardInfo(), boardLoad(), boardReg(), boardStream(), boardVirtual())
+	}, boardList(), boardInfo(), boardLoad(), boardReg(), boardProgram(), boardStream(), boardVirtual())
 }
 
 // boardWhere adds the flags that say which board.
@@ -129,20 +129,54 @@ func boardReg() *cobra.Command {
 	return c
 }
 
+func boardProgram() *cobra.Command {
+	var o board.ProgramOptions
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "program FILE",
+		Short: "Write the tables of a switch of a group.yaml into a board's engine",
+		Long: `Program writes the endpoints and pipes of one switch of the file into the engine, sets its timers by the clock that the
+bridge tells, and returns when every pipe takes data. The engine must be as after its reset.`,
+		Example: "  epic board program group.yaml --port /dev/ttyUSB0",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("%s: got %d files, want one group.yaml (%s)", cmd.CommandPath(), len(args), cmd.UseLine())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.File = args[0]
+			p, err := board.Program(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			return print(cmd, p, asJSON)
+		},
+	}
+	boardWhere(c, &o.Where)
+	c.Flags().StringVar(&o.Switch, "switch", "", "which switch of the file; may be left out if it has one")
+	jsonFlag(c, &asJSON)
+	return c
+}
+
 func boardVirtual() *cobra.Command {
 	var root string
+	var interfaces []string
 	c := &cobra.Command{
 		Use:   "virtual",
-		Short: "Run the virtual board: the UART bridge and the registers under Verilator",
-		Long: `Virtual builds the bench of cosim/board (half a minute the first time), prints the path of its serial port, and runs
-until Ctrl-C. Time on the board passes only while something is under way; what it was, against wall time, is
-printed at the end.`,
-		Example: "  epic board virtual",
-		Args:    noArgs,
+		Short: "Run the virtual board: the core of every board under Verilator",
+		Long: `Virtual builds the bench of cosim/board (a few minutes the first time), prints the path of its serial port, and runs
+until Ctrl-C. Its four Ethernet ports are at the network interfaces given, in their order, as packet sockets: one end
+of a veth, or a NIC; root or CAP_NET_RAW. Time on the board passes only while something is under way; what it was,
+against wall time, is printed at the end.`,
+		Example: `  epic board virtual
+  epic board virtual --ethernet veth0 --ethernet veth1 --ethernet veth2 --ethernet veth3`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cosimboard.Run(cmd.Context(), root, cmd.OutOrStdout())
+			return cosimboard.Run(cmd.Context(), root, interfaces, cmd.OutOrStdout())
 		},
 	}
 	c.Flags().StringVar(&root, "root", ".", "the repository")
+	c.Flags().StringArrayVar(&interfaces, "ethernet", nil, "network interface of the next port, at most 4 times")
 	return c
 }

@@ -1,6 +1,6 @@
-// Package board builds and runs the virtual board: the UART bridge of rtl/io and the registers of an engine under
-// Verilator, with its serial line on a pseudo terminal and a flash at its pins (bench/). Board time passes only while
-// something is under way.
+// Package board builds and runs the virtual board: the core that is on every board (fpga/core) under Verilator, with its
+// serial line on a pseudo terminal, a flash at its pins, and network interfaces at its ports (bench/). Board time passes
+// only while something is under way, and a little of it where ports have interfaces.
 package board
 
 import (
@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,9 +30,10 @@ const (
 	ClockHz  = 8333333    // little, so that little is simulated: 8.33 clocks of a bit
 	DeviceID = 0x41111043 // it says it is an LFE5U-25F
 	UserBase = 1 << 20
+	Ports    = 4
 )
 
-var lists = []string{"rtl/pkg/pkg.f", "rtl/prim/prim.f", "rtl/csr/csr.f", "rtl/io/io.f"}
+var lists = []string{"rtl/rtl.f", "fpga/core/core.f"}
 
 // Build makes the bench in the repository at root, unless the one that is there was made from the same files, and
 // returns its path. It waits for another process that builds it.
@@ -64,13 +67,13 @@ func Build(ctx context.Context, root string) (string, error) {
 	var inputs []string
 	for _, list := range lists {
 		args = append(args, "-F", filepath.Join(root, list))
-		files, err := filepath.Glob(filepath.Join(root, filepath.Dir(list), "*"))
+		files, err := sources(filepath.Join(root, filepath.Dir(list)))
 		if err != nil {
 			return "", fmt.Errorf("virtual board: %w", err)
 		}
 		inputs = append(inputs, files...)
 	}
-	for _, name := range []string{"inc_board_tb.sv", "board_tb.cpp", "flash.cpp"} {
+	for _, name := range []string{"inc_board_tb.sv", "board_tb.cpp", "flash.cpp", "ports.cpp"} {
 		args = append(args, filepath.Join(root, "cosim/board/bench", name))
 	}
 	if path, err := exec.LookPath("ccache"); err == nil {
@@ -113,6 +116,17 @@ func Build(ctx context.Context, root string) (string, error) {
 		return "", fmt.Errorf("virtual board: %w", err)
 	}
 	return binary, nil
+}
+
+// sources are the file lists, and what they can name, in a folder.
+func sources(folder string) (files []string, err error) {
+	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && slices.Contains([]string{".f", ".sv", ".vlt"}, filepath.Ext(path)) {
+			files = append(files, path)
+		}
+		return err
+	})
+	return files, err
 }
 
 // Options of a virtual board.
@@ -220,13 +234,24 @@ func (b *Board) RoundTrips() (times []time.Duration) {
 	return times
 }
 
-// Run builds and runs a virtual board until ctx ends, and says on out where it is and, at the end, how it went.
-func Run(ctx context.Context, root string, out io.Writer) error {
+// Run builds and runs a virtual board, with network interfaces at its first ports, until ctx ends, and says on out where
+// it is and, at the end, how it went.
+func Run(ctx context.Context, root string, interfaces []string, out io.Writer) error {
+	if len(interfaces) > Ports {
+		return fmt.Errorf("virtual board: got %d interfaces, want at most %d, a port each", len(interfaces), Ports)
+	}
+	var args []string
+	for _, name := range interfaces {
+		if _, err := net.InterfaceByName(name); err != nil {
+			return fmt.Errorf("virtual board: interface %q: %w (ip link lists them)", name, err)
+		}
+		args = append(args, "--ethernet", name)
+	}
 	program, err := Build(ctx, root)
 	if err != nil {
 		return err
 	}
-	b, err := Start(context.WithoutCancel(ctx), Options{Program: program, Log: out})
+	b, err := Start(context.WithoutCancel(ctx), Options{Program: program, Args: args, Log: out})
 	if err != nil {
 		return err
 	}

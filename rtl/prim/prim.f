@@ -1,5 +1,6 @@
 // Primitives: each small, each by itself.
 inc_fifo.sv
+inc_frame_cdc.sv
 inc_lutram.sv
 inc_pass.sv
 inc_ram_1r1w.sv

@@ -1,7 +1,10 @@
-// The virtual board's serial line and flash: a UART, bit by bit, between a pseudo terminal and the
-// bridge's pins. Board time passes only while something is under way.
+// The virtual board's serial line, flash and Ethernet: a UART, bit by bit, between a pseudo terminal
+// and the bridge's pins; frames, byte by byte, between network interfaces and the MACs' streams. Board
+// time passes only while something is under way, and a little of it (for the engine's timers) with
+// interfaces at the ports.
 //
 //   board_tb [--skew PPM] [--erase-us US] [--program-us US] [--stuck] [--seed N] [--dump FILE] [--trace]
+//            [--ethernet INTERFACE]...
 //
 // Prints `port PATH`, and with --trace a line for each response; at SIGTERM or SIGINT a report.
 // Exit status 0, or 1 if the flash was used wrongly or its golden region was touched.
@@ -23,6 +26,7 @@
 
 #include "Vinc_board_tb.h"
 #include "flash.h"
+#include "ports.h"
 #include "verilated.h"
 
 #pragma GCC diagnostic error "-Wall"
@@ -32,6 +36,10 @@ namespace {
 
 constexpr double kClockHz = 8333333, kBaud = 1000000;
 constexpr uint32_t kUserBase = 0x100000;
+// The MACs' clock is 5/2 of the core's, as 125 MHz beside 50.
+constexpr int kMacClocks = 5, kCoreClocks = 2;
+constexpr int kReset = 16;
+constexpr int kIdleClocks = 1000, kIdleMs = 5;  // what passes of board time, how often, if nothing happens
 
 volatile std::sig_atomic_t stop = 0;
 void on_signal(int) { stop = 1; }
@@ -63,9 +71,10 @@ class Terminal {
     close(slave_);
     close(fd_);
   }
-  bool wait(int ms) {
-    pollfd p{fd_, POLLIN, 0};
-    return poll(&p, 1, ms) > 0;
+  bool wait(int ms, const Ports& ports) {
+    std::vector<pollfd> all{{fd_, POLLIN, 0}};
+    ports.append(&all);
+    return poll(all.data(), all.size(), ms) > 0;
   }
   void fill(std::deque<uint8_t>* to) {
     uint8_t buffer[64];
@@ -99,6 +108,7 @@ int main(int argc, char** argv) {
   bool trace = false, stuck = false;
   unsigned seed = 1;
   const char* dump = nullptr;
+  Ports ports;
   for (int i = 1; i < argc; i++) {
     const std::string name = argv[i];
     const bool more = i + 1 < argc;
@@ -109,7 +119,10 @@ int main(int argc, char** argv) {
     else if (name == "--program-us" && more) program_us = std::atof(argv[++i]);
     else if (name == "--seed" && more) seed = static_cast<unsigned>(std::atoi(argv[++i]));
     else if (name == "--dump" && more) dump = argv[++i];
-    else die(("unknown argument " + name).c_str());
+    else if (name == "--ethernet" && more) {
+      const std::string wrong = ports.open(argv[++i]);
+      if (!wrong.empty()) die(wrong.c_str());
+    } else die(("unknown argument " + name).c_str());
   }
   struct sigaction action {};
   action.sa_handler = on_signal;
@@ -133,19 +146,25 @@ int main(int argc, char** argv) {
   std::vector<double> round_trips; // us
   uint64_t clock = 0, frame_at = 0, reloads = 0, still = 0;
   size_t down_bytes = 0, up_bytes = 0;
-  int reset = 8;
+  int reset = kReset;
   bool reloading = false;
   dut.rx = 1;
   dut.clk = 0;
+  dut.mac_clk = 0;
+  Ports::Pins pins;
+  uint64_t mac_clocks = 0, rx_lost = 0, idle_until = 0;
   const auto began = std::chrono::steady_clock::now();
 
   while (!stop) {
     // Nothing has been under way for some bits' time: it stands still until a byte comes.
-    const bool busy = dut.status_busy || down.active || up.active || reset > 0 || flash.busy(clock) || reloading;
+    const bool busy = dut.status_busy || down.active || up.active || reset > 0 || flash.busy(clock) || reloading || ports.busy();
     still = busy ? 0 : still + 1;
     const bool quiet = static_cast<double>(still) > 4 * down.bit;
     if (to_board.empty() && reset == 0 && (quiet || clock % 256 == 0)) {
-      if (quiet && !terminal.wait(50)) continue;
+      if (quiet && clock >= idle_until) {
+        if (!terminal.wait(ports.count() > 0 ? kIdleMs : 50, ports) && ports.count() == 0) continue;
+        idle_until = clock + (ports.count() > 0 ? kIdleClocks : 0);
+      }
       terminal.fill(&to_board);
     }
 
@@ -179,6 +198,27 @@ int main(int argc, char** argv) {
       std::fflush(stdout);
     }
     // The pins of the flash come from registers: they are those of the clock before. In reset they mean nothing.
+    const bool running = !dut.rst;
+    const uint64_t mac_due = ports.count() > 0 || reset > 0 ? (clock + 1) * kMacClocks / kCoreClocks - clock * kMacClocks / kCoreClocks : 0;
+    for (uint64_t i = 0; i < mac_due; i++) {
+      if (running) {
+        pins.tx_valid = dut.mac_tx_tvalid;
+        pins.tx_last = dut.mac_tx_tlast;
+        pins.tx_user = dut.mac_tx_tuser;
+        pins.tx_data = dut.mac_tx_tdata;
+        ports.clock(&pins);
+      }
+      dut.mac_rx_tdata = pins.rx_data;
+      dut.mac_rx_tvalid = pins.rx_valid;
+      dut.mac_rx_tlast = pins.rx_last;
+      dut.mac_tx_tready = pins.tx_ready;
+      dut.mac_clk = 1;
+      dut.eval();
+      dut.mac_clk = 0;
+      dut.eval();
+      mac_clocks++;
+      if (running) rx_lost += static_cast<uint64_t>(__builtin_popcount(dut.stat_rx_lost));
+    }
     if (!dut.rst) dut.spi_miso = flash.clock(clock, dut.spi_cs_n, dut.spi_sck, dut.spi_mosi);
     dut.clk = 1;
     dut.eval();
@@ -218,7 +258,7 @@ int main(int argc, char** argv) {
       std::printf("reload\n");
       std::fflush(stdout);
     }
-    if (!dut.reload && reloading) reset = 8;  // the FPGA is there again
+    if (!dut.reload && reloading) reset = kReset;  // the FPGA is there again
     reloading = dut.reload;
   }
 
@@ -228,6 +268,11 @@ int main(int argc, char** argv) {
   std::sort(round_trips.begin(), round_trips.end());
   std::printf("board time %.6f s, wall time %.3f s, %zu responses", static_cast<double>(clock) / kClockHz, wall, round_trips.size());
   if (!round_trips.empty()) std::printf(", the median after %.1f us", round_trips[round_trips.size() / 2]);
+  if (ports.count() > 0) {
+    std::printf("\nports: %" PRIu64 " frames received, %" PRIu64 " sent, %" PRIu64 " sent with a bad FCS; lost: %" PRIu64
+                " received, %" PRIu64 " sent; clocks: core %" PRIu64 ", MACs %" PRIu64,
+                ports.received, ports.sent, ports.bad, rx_lost, ports.lost, clock, mac_clocks);
+  }
   std::printf("\nflash: %" PRIu64 " pages programmed, %" PRIu64 " erases, golden image %s%s%s\nreloads %" PRIu64 ", bytes that nobody read %" PRIu64 "\n",
               flash.programs, flash.erases, untouched ? "untouched" : "TOUCHED", flash.fault.empty() ? "" : ", fault: ",
               flash.fault.c_str(), reloads, terminal.lost);
