@@ -9,6 +9,6 @@
 //
 // Files: model.go makes the nodes and channels of a configuration, machine.go wraps engines and ranks, automaton.go
 // unfolds one, channel.go says what a channel may do with frames, visited.go remembers states, search.go goes
-// breadth-first over them, ends.go looks for states from which the end cannot be reached and for livelocks, trace.go tells
-// how a violation comes about.
+// breadth-first over them (merged.go, exact.go), resume.go and exact.go look for states from which the end cannot be
+// reached, trace.go tells how a violation comes about.
 package explore

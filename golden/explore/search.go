@@ -38,7 +38,6 @@ const (
 	Pass        Verdict = "pass"        // every state was visited, and all holds
 	Violation   Verdict = "violation"   // a step must not have happened
 	Unreachable Verdict = "unreachable" // from some state the end cannot be reached
-	Livelock    Verdict = "livelock"    // a fair run goes on for ever, with no further fault
 	OutOfMemory Verdict = "memory"      // the bound was reached first
 )
 
