@@ -12,6 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TOP_LIST = ROOT / "rtl" / "rtl.f"
+BOARD_LIST = ROOT / "fpga" / "core" / "core.f"  # behind it: the core of every board
+BOARD_TOP = "inc_board_core"
 WIDTHS = [64 << i for i in range(7)]  # DATA_W values that the engine is built with
 
 

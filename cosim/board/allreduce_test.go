@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -127,7 +128,7 @@ func TestBridge(t *testing.T) {
 }
 
 // Four ranks on raw Ethernet add their vectors through the virtual board, whose tables are written by its serial line
-// from the group file that the ranks have.
+// from the group file that the ranks have. EPIC_BOARD_KIB is the size of the vector, 64 if it is not set.
 func TestAllReduce(t *testing.T) {
 	for _, mode := range []int{3, 2} {
 		t.Run(fmt.Sprint("mode ", mode), func(t *testing.T) { allReduce(t, mode) })
@@ -135,7 +136,15 @@ func TestAllReduce(t *testing.T) {
 }
 
 func allReduce(t *testing.T, mode int) {
-	const ranks, elements = board.Ports, 16384
+	const ranks = board.Ports
+	kib := 64
+	if text := os.Getenv("EPIC_BOARD_KIB"); text != "" {
+		var err error
+		kib, err = strconv.Atoi(text)
+		require.NoError(t, err, "EPIC_BOARD_KIB")
+		require.Positive(t, kib, "EPIC_BOARD_KIB")
+	}
+	elements := kib << 10 / 4
 	b, hostEnds := wired(t)
 
 	o := group.DefaultOptions()

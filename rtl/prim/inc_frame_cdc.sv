@@ -47,6 +47,7 @@ module inc_frame_cdc #(
   // clock, so that its Gray code never changes in two bits.
 
   logic [PW-1:0] wr_q, wr_d, commit_q, commit_d, shown_q, shown_d, shown_gray_q;
+  logic [PW-1:0] rd_q, rd_d, rd_gray_q; // the reader's
   logic [PW-1:0] freed_meta_q, freed_sync_q, freed_q, freed_d;
   logic          over_q, over_d, dropped_q, dropped_d;
   wire           full  = wr_q - freed_q == PW'(DEPTH);
@@ -106,7 +107,6 @@ module inc_frame_cdc #(
   // ---------------------------------------------------------------------------------------------
   // Reader.
 
-  logic [PW-1:0]   rd_q, rd_d, rd_gray_q;
   logic [PW-1:0]   shown_meta_q, shown_sync_q;
   logic            valid_q;
   logic [DATA_W:0] word_q;
