@@ -23,7 +23,7 @@ image, and reads and writes the engine's registers. docs/boards.md has the first
   epic board info --port /dev/ttyUSB0
   epic board load engine.bit --port /dev/ttyUSB0 --reload
   epic board reg ID SCRATCH=0x1234 SCRATCH --port /dev/ttyUSB0`,
-	}, boardList(), boardInfo(), boardLoad(), boardReg(), boardProgram(), boardStream(), boardVirtual())
+	}, boardList(), boardInfo(), boardLoad(), boardReg(), boardCounters(), boardProgram(), boardStream(), boardVirtual())
 }
 
 // boardWhere adds the flags that say which board.
@@ -122,6 +122,27 @@ func boardReg() *cobra.Command {
 				return err
 			}
 			return print(cmd, values, asJSON)
+		},
+	}
+	boardWhere(c, &w)
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+func boardCounters() *cobra.Command {
+	var w board.Where
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "counters",
+		Short:   "Read the engine's counters: those that are not 0, or with --json all",
+		Example: "  epic board counters --port /dev/ttyUSB0",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			counts, err := board.Counters(cmd.Context(), w)
+			if err != nil {
+				return err
+			}
+			return print(cmd, counts, asJSON)
 		},
 	}
 	boardWhere(c, &w)

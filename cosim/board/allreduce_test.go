@@ -22,6 +22,7 @@ import (
 	"github.com/epic-inc/epic/driver/device"
 	ethernet "github.com/epic-inc/epic/driver/device/raw"
 	"github.com/epic-inc/epic/driver/job"
+	"github.com/epic-inc/epic/driver/stream"
 	"github.com/epic-inc/epic/golden/group"
 	"github.com/epic-inc/epic/golden/oracle"
 	"github.com/epic-inc/epic/golden/spec"
@@ -196,5 +197,34 @@ func allReduce(t *testing.T, mode int) {
 		got, err := os.ReadFile(out(r))
 		require.NoError(t, err)
 		assert.True(t, string(got) == string(want), "rank %d has another sum", r)
+	}
+	counts, err := driver.Counters(t.Context(), driver.Where{Port: b.Path})
+	require.NoError(t, err)
+	require.Len(t, counts, int(spec.CounterCount))
+	value := map[string]uint64{}
+	for _, c := range counts {
+		value[c.Name] = c.Value
+	}
+	packets := uint64(kib<<10/o.MTU) * ranks
+	results := map[int]spec.Counter{2: spec.CounterTxForward, 3: spec.CounterTxData}[mode]
+	assert.GreaterOrEqual(t, value[results.String()], packets, "every rank was sent every result")
+	assert.GreaterOrEqual(t, value[spec.VerdictOk.Counter().String()], packets, "and contributed to each")
+}
+
+// Frames that are not the engine's are played through the board from host to host, and each is recognised.
+func TestStream(t *testing.T) {
+	b, ends := wired(t)
+	frames, err := stream.Load{Payload: 256, Flows: 2, Frames: 100, Seed: 1}.Make()
+	require.NoError(t, err)
+	r, err := stream.Run(t.Context(), stream.Options{Send: ends[0], Receive: ends[1], Frames: frames, Total: 300, Rate: 200, Linger: 5 * time.Second})
+	require.NoError(t, err)
+	assert.NoError(t, r.Err())
+	assert.EqualValues(t, 300, r.Received)
+	counts, err := driver.Counters(t.Context(), driver.Where{Port: b.Path})
+	require.NoError(t, err)
+	for _, c := range counts {
+		if c.Name == spec.VerdictNoEndpoint.Counter().String() {
+			assert.EqualValues(t, 300, c.Value, "the engine says that it is not their endpoint")
+		}
 	}
 }
