@@ -113,7 +113,8 @@ interop-full: ## the same with every combination: hours; resumes
 .PHONY: tla
 tla: ## TLC on every configuration of the TLA+ specifications; ARGS="III-ar" for some of them
 	@scripts/setup tla
-	scripts/tla $(ARGS)
+	@$(MAKE) --no-print-directory build/epic
+	scripts/tla --beside --min-rate 3 $(ARGS)
 
 .PHONY: fuzz
 fuzz: ## every fuzz target of the Go code for 30 s each; ARGS="--time 10m FuzzFrames" for one of them
