@@ -19,7 +19,8 @@
 // Streams:       ack_* request, held until ack_done; its ack_verdict comes a clock after that.
 //                job_* out (txjob_t); job_maybe, from a register: one may be given in this clock.
 // Latency:       ack_done in the clock after ack_valid if ack_soon and ack_soon_ep came in the
-//                clock before, else 1 more; the record is given in the clock after that.
+//                clock before, else 1 more; up to 3 more behind a visit of the same out, and 3
+//                behind one that has waited. The record is given in the clock after that.
 // Throughput:    one ACK per 2 clocks; one visit per clock without ACKs, one per 3 clocks on a
 //                single out, so a send per 4 clocks at least.
 // Back-pressure: job_valid is never held: a send is begun only while job_room was 1 a clock ago,
@@ -27,6 +28,7 @@
 //                timers never wait for it.
 // In turn:       an out that may send waits for at most one frame of every other out (asserted):
 //                a walk visits all of them before it comes back.
+//                ACKs that come without a pause hold up a visit for a few clocks, no longer (asserted).
 // Timers:        now counts ticks of tick_clocks clocks. An expiry is never early, and late by at
 //                most one tick and one keeping walk: 4 clocks per out of all live pipes, 16 where
 //                every visit meets an ACK or another visit of the same out. A pipe that binds is
@@ -235,7 +237,11 @@ module inc_retransmission #(
   // X or Y; w, v: one is there. Compared a clock ahead.
   logic r_ready_q, r_eq_w_q, r_eq_v_q;
   logic a_ready_q, c_ready_q, a_eq_w_q, a_eq_v_q;   // of an ACK, of a copy that has left
-  wire  go_ack = ack_valid && a_ready_q && !freeze;
+  // ACKs that come one behind the other on one endpoint would never let a visit of it go, and with it
+  // none behind: one that has waited for four clocks goes before the next ACK.
+  logic [3:0] r_wait_q;                  // clocks that the visit in R has waited
+  wire  r_turn = r_wait_q[2] || r_wait_q[3];
+  wire  go_ack = ack_valid && a_ready_q && !freeze && !r_turn;
   wire  go_cut = cut_send && c_ready_q;
   wire  go_a   = go_ack || go_cut;
   wire  go_r   = r_ready_q && !go_a;
@@ -483,6 +489,8 @@ module inc_retransmission #(
     a_eq_w_q <= y_valid && a_ep_d == y_ep_q;
     a_eq_v_q <= w_valid_q && a_ep_d == w_ep_q;
 
+    r_wait_q <= !r_valid_q || go_r ? '0 : r_wait_q == '1 ? r_wait_q : r_wait_q + 4'd1;
+
     // R to X
     x_ack_q         <= go_ack;
     x_send_q        <= go_r && r_send_q;
@@ -569,6 +577,7 @@ module inc_retransmission #(
       turn_q      <= 2'd0;
       r_valid_q   <= 1'b0;
       r_ready_q   <= 1'b0;
+      r_wait_q    <= '0;
       a_ready_q   <= 1'b0;
       c_ready_q   <= 1'b0;
       x_ack_q     <= 1'b0;
@@ -606,6 +615,8 @@ module inc_retransmission #(
     if (!rst) assert (!(init_ep_q && (y_change || w_change_q)));
     if (!rst) assert (!do_job || job_maybe);
     if (!rst && y_cut_q) assert (!y_st_q.ep_error && !y_st_q.rnr_wait);
+    // A visit is never held up for long, whatever comes.
+    if (!rst) assert (r_wait_q < 4'd12);
   end
 `endif
 
