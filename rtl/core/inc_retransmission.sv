@@ -28,7 +28,7 @@
 //                timers never wait for it.
 // In turn:       an out that may send waits for at most one frame of every other out (asserted):
 //                a walk visits all of them before it comes back.
-//                ACKs that come without a pause hold up a visit for a few clocks, no longer (asserted).
+//                ACKs that come without a pause hold up a visit for a few clocks (asserted).
 // Timers:        now counts ticks of tick_clocks clocks. An expiry is never early, and late by at
 //                most one tick and one keeping walk: 4 clocks per out of all live pipes, 16 where
 //                every visit meets an ACK or another visit of the same out. A pipe that binds is
@@ -237,8 +237,8 @@ module inc_retransmission #(
   // X or Y; w, v: one is there. Compared a clock ahead.
   logic r_ready_q, r_eq_w_q, r_eq_v_q;
   logic a_ready_q, c_ready_q, a_eq_w_q, a_eq_v_q;   // of an ACK, of a copy that has left
-  // ACKs that come one behind the other on one endpoint would never let a visit of it go, and with it
-  // none behind: one that has waited for four clocks goes before the next ACK.
+  // ACKs that come one behind the other on one endpoint would never let a visit of it go, nor any
+  // that is behind: one that has waited for four clocks goes before the next ACK.
   logic [3:0] r_wait_q;                  // clocks that the visit in R has waited
   wire  r_turn = r_wait_q[2] || r_wait_q[3];
   wire  go_ack = ack_valid && a_ready_q && !freeze && !r_turn;
