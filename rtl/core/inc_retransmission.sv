@@ -489,7 +489,7 @@ module inc_retransmission #(
     a_eq_w_q <= y_valid && a_ep_d == y_ep_q;
     a_eq_v_q <= w_valid_q && a_ep_d == w_ep_q;
 
-    r_wait_q <= !r_valid_q || go_r ? '0 : r_wait_q == '1 ? r_wait_q : r_wait_q + 4'd1;
+    r_wait_q <= !r_valid_q || go_r ? '0 : r_wait_q + 4'd1;
 
     // R to X
     x_ack_q         <= go_ack;
