@@ -20,9 +20,9 @@ func (l *Lab) runRTL(ctx context.Context, w *world, o Options) error {
 	rep, err := run.RunLive(ctx, run.Options{
 		Group: w.group, DataW: o.DataW, Sim: o.sim(), Seed: w.c.seed(w.result.Seed), OutDir: o.OutDir,
 		Pacing: link.PacingBurst, IdlePPM: idlePPM, BackpressurePPM: backpressurePPM, BypassBackpressurePPM: backpressurePPM,
+		Prepare: w.bind,
 	}, run.Live{
 		Host: func(i int) (fabric.Node, error) { return w.node(l, i) },
-		Bind: w.bind,
 		Await: func(ctx context.Context, clock uint64) error {
 			_, err := w.pace.Await(ctx, clock, false)
 			return err

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,13 +24,9 @@ engine with golden beside it, have to make every one good.`,
 		Example: `  epic cosim faults --engine golden
   epic cosim faults --engine rtl --slice 0/100`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if slice != "" {
-				i, n, _ := strings.Cut(slice, "/")
-				var bad [2]error
-				o.First, bad[0] = strconv.Atoi(i)
-				o.Every, bad[1] = strconv.Atoi(n)
-				if errors.Join(bad[:]...) != nil || o.Every < 1 || o.First < 0 || o.First >= o.Every {
+				if o.First, o.Every, err = oneOfMany(slice); err != nil || o.Every < 1 || o.First < 0 || o.First >= o.Every {
 					return fmt.Errorf("--slice: got %q, want I/N, as 0/100", slice)
 				}
 			}

@@ -64,11 +64,7 @@ not run again until one of them changes. --engine slurm hands --shards shards to
 				return err
 			}
 			if shard != "" {
-				i, n, _ := strings.Cut(shard, "/")
-				var bad [2]error
-				o.Shard, bad[0] = strconv.Atoi(i)
-				o.Shards, bad[1] = strconv.Atoi(n)
-				if errors.Join(bad[:]...) != nil || o.Shards == 0 {
+				if o.Shard, o.Shards, err = oneOfMany(shard); err != nil || o.Shards == 0 {
 					return fmt.Errorf("--shard: got %q, want I/N, as 0/8", shard)
 				}
 			}
@@ -113,6 +109,16 @@ not run again until one of them changes. --engine slurm hands --shards shards to
 	complete(c, "collective", tree.Collectives())
 	complete(c, "tree", group.TreeShapes())
 	return c
+}
+
+// oneOfMany reads I/N.
+func oneOfMany(s string) (i, n int, err error) {
+	first, second, _ := strings.Cut(s, "/")
+	i, err = strconv.Atoi(first)
+	if err == nil {
+		n, err = strconv.Atoi(second)
+	}
+	return i, n, err
 }
 
 // asItIs is the parse of levels that are words.

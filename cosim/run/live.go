@@ -11,10 +11,8 @@ import (
 
 // Live is what a run in real time needs from the world outside: hosts that are no models.
 type Live struct {
-	// Host makes the node of host i of the group. It may be told of the network by Bind before it runs.
+	// Host makes the node of host i of the group. It may be told of the network by Options.Prepare before it runs.
 	Host func(i int) (fabric.Node, error)
-	// Bind is called once with the network, before it runs.
-	Bind func(*fabric.Network)
 	// Await returns when real time has come to a clock of the network, to which what came meanwhile has been given.
 	Await func(ctx context.Context, clock uint64) error
 	// Done says that the hosts have all that they want. The run ends when the engines too have nothing left to do.
@@ -64,7 +62,6 @@ func RunLive(ctx context.Context, o Options, live Live) (rep *Report, err error)
 		if err != nil {
 			return err
 		}
-		live.Bind(n)
 		return simulate(ctx, o, rep, record, traffic{net: n, done: live.Done, await: live.Await})
 	})
 }

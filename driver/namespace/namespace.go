@@ -2,7 +2,9 @@
 package namespace
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 
@@ -30,6 +32,14 @@ func Inside(name string, f func() error) error {
 		done <- err
 	}()
 	return <-done
+}
+
+// Explain adds to an error that is one of permission what a raw socket in a namespace needs; nil stays nil.
+func Explain(err error) error {
+	if !errors.Is(err, os.ErrPermission) {
+		return err
+	}
+	return fmt.Errorf("%w: it needs the capability CAP_NET_RAW (root, or setcap cap_net_raw+ep on the program), and CAP_SYS_ADMIN to enter a namespace", err)
 }
 
 func enter(name string, f func() error) error {

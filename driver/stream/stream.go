@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -117,10 +116,7 @@ func at[T any](where string, open func(string) (T, error)) (x T, err error) {
 		x, err = open(name)
 		return err
 	})
-	if errors.Is(err, os.ErrPermission) {
-		err = fmt.Errorf("%w: it needs the capability CAP_NET_RAW (root, or setcap cap_net_raw+ep on the program), and CAP_SYS_ADMIN to enter a namespace", err)
-	}
-	return x, err
+	return x, namespace.Explain(err)
 }
 
 // Run plays the frames and reports. With ctx done it ends early, with ctx's error and the report of what was sent until then.

@@ -45,7 +45,7 @@ func run(program string, lossy, seed int) (string, error) {
 
 func TestFrames(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds a Verilator model")
+		t.Skip("builds a Verilator model: -short")
 	}
 	source, err := os.ReadFile(filepath.Join(root, module))
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func TestFrames(t *testing.T) {
 // The bench notices what is wrong.
 func TestFaults(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds Verilator models")
+		t.Skip("builds Verilator models: -short")
 	}
 	source, err := os.ReadFile(filepath.Join(root, module))
 	require.NoError(t, err)

@@ -58,11 +58,8 @@ func Open(o Options) (device.Link, error) {
 	}
 	l := &link{name: name, oob: make([]byte, unix.CmsgSpace(auxBytes))}
 	err := namespace.Inside(o.Namespace, func() error { return l.open(o.Interface) })
-	switch {
-	case errors.Is(err, os.ErrPermission):
-		return nil, fmt.Errorf("%s: %w: it needs the capability CAP_NET_RAW (root, or setcap cap_net_raw+ep on the program), and CAP_SYS_ADMIN to enter a namespace", name, err)
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", name, err)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, namespace.Explain(err))
 	}
 	return l, nil
 }
